@@ -1,6 +1,8 @@
 """What every test stands on: a home of its own, no credentials, no real agent, a quiet git."""
 
+import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,14 +40,24 @@ UNWANTED_PREFIXES = (
     *("ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_", "GEMINI_", "GOOGLE_", "AMP_", "OPENCODE_"),
     *("RALPH_", "GIT_", "XDG_"),
 )
+NUMBERS = itertools.count()  # of tests
 UNWANTED_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY")
 
 # Files have the modes that most people's have; now, since some modules start processes to see what
 # this machine can do, and those go on.
 os.umask(0o022)
 
-settings.register_profile("ralph", deadline=None, database=None, print_blob=True)
+# As in kits/thorough.py, which stands beside this file in our own tree only.
+EXAMPLES = 100 if os.environ.get("RALPH_TEST_ALL") else 20
+settings.register_profile(
+    "ralph", max_examples=EXAMPLES, deadline=None, database=None, print_blob=True
+)
 settings.load_profile("ralph")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: most tests wait for a program of their own."""
+    return (os.cpu_count() or 1) + 1
 
 
 class Guard:
@@ -164,22 +176,37 @@ def ralphs_places() -> dict[str, list[str] | None]:
     return {place: sorted(os.listdir(place)) if os.path.isdir(place) else None for place in places}
 
 
+@pytest.fixture
+def numbered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A path of the test's own. Pytest would list all that there are, for each new one."""
+    number, name = next(NUMBERS), re.sub(r"\W", "_", request.node.name)[:30]
+    return str(tmp_path_factory.getbasetemp() / f"{name}-{number}")
+
+
+@pytest.fixture
+def tmp_path(numbered: str) -> Path:
+    """An empty directory."""
+    os.mkdir(numbered, 0o700)
+    return Path(numbered)
+
+
 @pytest.fixture(autouse=True)
 def guarded(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     quiet_path: str,
+    numbered: str,
 ) -> Iterator[None]:
     """Gives the test a world of its own, and fails it if it reaches beyond."""
     real = request.node.get_closest_marker("agents") is not None
     for name in filter(unwanted, list(os.environ)):
         if not (real and name == "RALPH_AGENTS_BIN"):
             monkeypatch.delenv(name)
-    own = tmp_path_factory.mktemp("own")
+    own = f"{numbered}-own"
     for name, directory in HOME_DIRECTORIES.items():
-        (own / directory).mkdir(parents=True, exist_ok=True)
-        monkeypatch.setenv(name, str(own / directory))
+        os.makedirs(os.path.join(own, directory), exist_ok=True)
+        monkeypatch.setenv(name, os.path.join(own, directory))
     monkeypatch.setenv("PATH", quiet_path)
     # A ralph that a test starts need not be compiled each time.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

@@ -6,13 +6,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 CONFTEST = Path(__file__).resolve().parent / "conftest.py"
 
 
-def run_test(directory: Path, body: str, *, mark: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one guarded test in a world whose real home and PATH are ours to look at."""
+AGENT = "os.environ['PATH'] = os.path.dirname(HOME) + '/bin'; subprocess.run(['claude'])"
+BEYOND = {
+    "open(HOME + '/x', 'w')": "writes into the real home",
+    "pathlib.Path(HOME, '.claude').mkdir()": "writes into the real home",
+    "os.symlink('/nowhere', HOME + '/x')": "writes into the real home",
+    "subprocess.run(['mkdir', '-p', HOME + '/.local/state/ralph'])": (
+        "wrote Ralph's files into the real home"
+    ),
+    AGENT: "starts a real agent",
+}
+INSIDE = [
+    "open('mine', 'w').close(); open(os.path.expanduser('~/x'), 'w').close()",
+    "assert 'ANTHROPIC_API_KEY' not in os.environ and 'CLAUDECODE' not in os.environ",
+    "assert os.environ['HOME'] != HOME and os.path.isdir(os.environ['RALPH_STATE_DIR'])",
+    "pytest.raises(FileNotFoundError, subprocess.run, ['claude'])",
+    "subprocess.run(['git', 'init', '-q'], check=True)",
+]
+
+
+def run_tests(directory: Path, *bodies: str, mark: str = "") -> str:
+    """Run guarded tests in a world whose real home and PATH are ours to look at; what is said."""
     tests, home = directory / "project" / "tests", directory / "home"
     for made in (tests, home, directory / "tmp", directory / "bin"):
         made.mkdir(parents=True)
@@ -20,57 +37,41 @@ def run_test(directory: Path, body: str, *, mark: str = "") -> subprocess.Comple
     agent = directory / "bin" / "claude"
     agent.write_text("#!/bin/sh\n")
     agent.chmod(0o755)
-    source = f"import os, subprocess, pathlib, pytest\nHOME = {str(home)!r}\n{mark}\n"
-    source += f"def test_it(workspace):\n    {body}\n"
+    source = f"import os, subprocess, pathlib, pytest\nHOME = {str(home)!r}\n"
+    for number, body in enumerate(bodies):
+        source += f"{mark}\ndef test_{number}(workspace):\n    {body}\n"
     (tests / "test_it.py").write_text(source)
     environment = {"HOME": str(home), "TMPDIR": str(directory / "tmp"), "ANTHROPIC_API_KEY": "x"}
-    environment |= {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}", "CLAUDECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    environment |= {
+        "COLUMNS": "500",
+        "PATH": f"{directory / 'bin'}:{os.environ['PATH']}",
+        "CLAUDECODE": "1",
+    }
+    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", str(tests)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        ("open(HOME + '/x', 'w')", "writes into the real home"),
-        ("pathlib.Path(HOME, '.claude').mkdir()", "writes into the real home"),
-        ("os.symlink('/nowhere', HOME + '/x')", "writes into the real home"),
-        (
-            "subprocess.run(['mkdir', '-p', HOME + '/.local/state/ralph'])",
-            "wrote Ralph's files into the real home",
-        ),
-        (
-            "os.environ['PATH'] = os.path.dirname(HOME) + '/bin'; subprocess.run(['claude'])",
-            "starts a real agent",
-        ),
-    ],
-)
-def test_reaching_beyond_fails_the_test(tmp_path: Path, body: str, why: str) -> None:
+def test_reaching_beyond_fails_the_test(tmp_path: Path) -> None:
     """STYLE §10: a fixture fails any test that touches HOME or starts an unscripted agent."""
-    done = run_test(tmp_path, body)
-    assert done.returncode == 1, done.stdout
-    assert why in done.stdout
+    said = run_tests(tmp_path, *BEYOND)
+    for number, why in enumerate(BEYOND.values()):
+        line = next(
+            line
+            for line in said.splitlines()
+            if line.startswith(("FAILED", "ERROR")) and f"::test_{number} " in line
+        )
+        assert why in line
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "open('mine', 'w').close(); open(os.path.expanduser('~/x'), 'w').close()",
-        "assert 'ANTHROPIC_API_KEY' not in os.environ and 'CLAUDECODE' not in os.environ",
-        "assert os.environ['HOME'] != HOME and os.path.isdir(os.environ['RALPH_STATE_DIR'])",
-        "pytest.raises(FileNotFoundError, subprocess.run, ['claude'])",
-        "subprocess.run(['git', 'init', '-q'], check=True)",
-    ],
-)
-def test_staying_inside_is_fine(tmp_path: Path, body: str) -> None:
-    done = run_test(tmp_path, body)
-    assert done.returncode == 0, done.stdout
+def test_staying_inside_is_fine(tmp_path: Path) -> None:
+    said = run_tests(tmp_path, *INSIDE)
+    assert f"{len(INSIDE)} passed" in said, said
 
 
 def test_a_test_of_real_agents_may_start_one(tmp_path: Path) -> None:
-    body = "os.environ['PATH'] = os.path.dirname(HOME) + '/bin'; subprocess.run(['claude'])"
-    done = run_test(tmp_path, body, mark="@pytest.mark.agents")
-    assert "starts a real agent" not in done.stdout
+    said = run_tests(tmp_path, AGENT, mark="@pytest.mark.agents")
+    assert "1 passed" in said, said
 
 
 def test_a_repo_has_one_commit_and_its_own_author(repo: Path) -> None:

@@ -46,7 +46,7 @@ def main() -> None:
 
 def _answer_host(hook: str) -> None:
     """Run a hook and exit; a host waits for it, and no signal of ours may end it."""
-    from ralph.hosts.hook_names import HOOKS, module_of
+    from ralph.hosts.protocol import HOOKS, module_of
 
     if hook in HOOKS:
         sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
@@ -66,11 +66,7 @@ def _on_signals(handler: "Callable[..., None]") -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
     if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
-        signal.signal(signal.SIGQUIT, _go_on)
-
-
-def _go_on(*_: object) -> None:
-    """A signal that is not for us."""
+        signal.signal(signal.SIGQUIT, lambda *_: None)
 
 
 def _registered(arguments: list[str]) -> "Registered | None":
@@ -84,7 +80,7 @@ def _registered(arguments: list[str]) -> "Registered | None":
         return None
     leave_group()
     try:
-        job = register(wish, os.environ)
+        job = register(*wish, os.environ)
     except OSError:
         return None  # it is tried again when all is known, and told then
 

@@ -1,6 +1,6 @@
 """The exceptions people see. One catch, in `cli`, turns each into a message and an exit code.
 
-    RalphError          something a person can mend: `message`, and `remedy`, what to type next
+    RalphError          something a person can fix: `message`, and `remedy`, what to type next
     ├── ConfigError     2    bad settings, usage or prompt; an agent that cannot be started
     ├── LockedError     2    another run holds this workspace
     ├── StateError      2    the state directory or the journal cannot be read or written
@@ -8,6 +8,9 @@
 
 Anything else is a bug (exit 70). How a *run* ends is never an exception: that is a verdict.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class RalphError(Exception):
@@ -38,3 +41,12 @@ class AbortedError(RalphError):
     """A person ended a dialogue with Ctrl+C or the end of input, or a commit by Ctrl+C twice."""
 
     reason = "interrupted"
+
+
+@contextmanager
+def failing(message: str, remedy: str = "", kind: type[RalphError] = ConfigError) -> Iterator[None]:
+    """Raise an OSError within as an error for people: the message, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{message}: {error.strerror}", remedy) from error

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralph.agents.cli_agent import CliAgent, Setup
-from ralph.agents.kinds import module_of
+from ralph.agents.clis import CLIS
 from ralph.agents.turn_files import NumberedFiles
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.turn import Order, Pulse, Turn
@@ -34,7 +34,7 @@ class Stage:
     def setup(self, kind: str, *turns: dict[str, Any]) -> Setup:
         self.agent = install_agent(str(self.root / "bin"), list(turns), kind=kind)
         return Setup(
-            module=module_of(kind),
+            cli=CLIS[kind],
             command=(self.agent,),
             flags=(),
             model=None,

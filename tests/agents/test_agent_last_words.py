@@ -33,7 +33,7 @@ def test_a_cli_that_asks_for_a_login_is_refused_its_credential(stage: Stage, kin
     program.write_text("#!/bin/sh\necho 'Invalid API key · Please run /login'\nexit 1\n")
     turn = stage.take(setup)
     assert turn.failure == Failure("Invalid API key · Please run /login", 401)
-    assert turn.remedy == setup.module.LOGIN_HINT != ""
+    assert turn.remedy == setup.cli.login_hint != ""
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_files_tell_whether_a_turn_without_permission_wrote_something(
     setup = stage.setup("claude", {"tools": tools})
     turn = stage.take(setup)
     assert turn.barred is barred
-    assert turn.remedy == (setup.module.PERMISSION_HINT if barred else "")
+    assert turn.remedy == (setup.cli.permission_hint if barred else "")

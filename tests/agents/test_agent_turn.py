@@ -4,13 +4,18 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from agent_stage import SECRET, Stage, stage
 
 from ralph.agents import cli_agent
+from ralph.agents.cli_agent import TurnReader
+from ralph.agents.streams.dialects import parser_for
+from ralph.agents.turn_files import SavedStream
 from ralph.kernel.events import Progress, Text, Usage
 from ralph.kernel.limits import Prices
 from ralph.kernel.turn import Ending, Order, Pulse, Role
@@ -22,6 +27,7 @@ from ralph.text.redact import know
 __all__ = ["stage"]
 
 KEY = "sk-ant-api03-abcdefghijklmnop"
+RESULT: dict[str, object] = {"type": "result", "subtype": "success", "is_error": False}
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp", "text"])
@@ -106,6 +112,16 @@ def test_the_prompt_reaches_the_agent_every_way(stage: Stage, via: str) -> None:
         assert (path.parent / ".gitignore").exists()
     else:
         assert call["prompt"] == "do\n\n'it' $(now)"
+
+
+def test_a_prompt_that_was_read_from_a_file_keeps_no_secret_there(stage: Stage) -> None:
+    """ADR 13: "What is executed is not altered"; what stays on disk is redacted."""
+    know([SECRET])
+    agent = program(stage.root / "agent", '#!/bin/sh\ncat "$1" > read\n')
+    setup = replace(stage.setup("text", {"text": "x"}), prompt_via="file", command=(agent,))
+    assert not stage.take(setup, Order(f"say {SECRET}", 7)).failed
+    assert Path(setup.workspace, "read").read_text() == f"say {SECRET}"
+    assert Path(setup.workspace, ".ralph", "prompt_007.txt").read_text() == "say [redacted]"
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp", "text"])
@@ -266,6 +282,22 @@ def test_the_pulse_knows_silence_and_the_result(stage: Stage) -> None:
     stage.take(stage.setup("claude", {"text": "hello", "hang": 60}), watch=watch)
     seen = next(pulse for pulse in pulses if pulse.since_result is not None)
     assert 0 < seen.idle <= seen.seconds
+
+
+def test_an_agent_that_goes_on_after_its_result_has_said_none() -> None:
+    """Else it would be cut at work."""
+    shown: list[object] = []
+    streams = (SavedStream(BytesIO), SavedStream(BytesIO))
+    reader = TurnReader(parser_for("claude"), *streams, shown.extend, None)
+
+    def after(line: Mapping[str, object]) -> bool:
+        reader.output(json.dumps(line).encode() + b"\n")
+        return reader.pulse().since_result is not None
+
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "More."}]}}
+    assert [after(line) for line in (said, RESULT, said, RESULT, RESULT)] == [
+        *(False, True, False, True, True)
+    ]
 
 
 # ------------------------------------------------------------------ unstartable in every way

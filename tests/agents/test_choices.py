@@ -1,17 +1,18 @@
-"""What an agent's module says of itself: flags chosen by its help, hints, and how sure we are."""
+"""What an agent's row says of itself: flags chosen by its help, hints, and how sure we are."""
 
 from pathlib import Path
 
 import pytest
 
-from ralph.agents.kinds import KINDS, Choice, Request, module_of, value_in, without
+from ralph.agents.clis import CLIS, Choice, Request
+from ralph.agents.kinds import KINDS, value_in, without
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 
 
 def launched(kind: str, help_text: str | None) -> tuple[str, ...]:
     request = Request((kind,), "do it", dollars=1.0, help_text=lambda: help_text)
-    return module_of(kind).launch(request).argv
+    return CLIS[kind].launch(request).argv
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_choice_is_told_with_its_reason_and_is_what_the_launch_does(
     kind: str, help_text: str | None, expected: Choice
 ) -> None:
     """ADR 15: the binary's own help decides between flags."""
-    assert module_of(kind).choices(help_text)[0] == expected
+    assert CLIS[kind].choices(help_text)[0] == expected
     argv = launched(kind, help_text)
     words = [word.split("=")[0] for word in argv]
     told = expected.flag.split()
@@ -85,7 +86,7 @@ def test_what_takes_the_tools_from_claude_is_what_its_help_has(
     help_text: str | None, expected: Choice
 ) -> None:
     """ADR 15: an older claude is still called correctly."""
-    claude = module_of("claude")
+    claude = CLIS["claude"]
     assert claude.choices(help_text)[1] == expected
     request = Request(("claude",), "do it", tools=False, help_text=lambda: help_text)
     assert claude.launch(request).argv[2:-4] == tuple(expected.flag.split())
@@ -93,13 +94,13 @@ def test_what_takes_the_tools_from_claude_is_what_its_help_has(
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("claude", "codex")])
 def test_nothing_else_is_asked_or_chosen(kind: str) -> None:
-    assert (module_of(kind).PROBE, module_of(kind).choices("any help")) == ((), ())
+    assert (CLIS[kind].probe, CLIS[kind].choices("any help")) == ((), ())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
 def test_what_was_only_read_about_says_so(kind: str) -> None:
     """Tested is what has a capture: real output that ours is held against."""
-    assert module_of(kind).TESTED is (CAPTURES / kind).is_dir()
+    assert CLIS[kind].tested is (CAPTURES / kind).is_dir()
 
 
 @pytest.mark.parametrize(
@@ -128,15 +129,15 @@ def test_the_value_in_an_agents_own_arguments(
 
 def test_a_flag_of_another_program_names_no_model() -> None:
     """`python -m my_agent` asks for a module."""
-    assert value_in(("-m", "my_agent"), module_of("text").MODEL_FLAGS) is None
+    assert value_in(("-m", "my_agent"), CLIS["text"].model_flags) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
 def test_every_agent_has_a_word_for_what_it_may_not_do(kind: str) -> None:
     """ADR 15: the flag to add is named, never added."""
-    module = module_of(kind)
-    assert module.PERMISSION_HINT
-    assert not [word for word in launched(kind, None) if word in module.PERMISSION_HINT.split('"')]
+    cli = CLIS[kind]
+    assert cli.permission_hint
+    assert not [word for word in launched(kind, None) if word in cli.permission_hint.split('"')]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_every_agent_has_a_word_for_what_it_may_not_do(kind: str) -> None:
 )
 def test_a_sandbox_that_the_user_chose_for_codex_stays(flags: tuple[str, ...]) -> None:
     """ADR 15: "A user's own sandbox flag for codex replaces ours"."""
-    argv = module_of("codex").launch(Request(("codex",), "do it", flags)).argv
+    argv = CLIS["codex"].launch(Request(("codex",), "do it", flags)).argv
     assert argv == ("codex", "e", *flags, "--json", "-")
 
 
@@ -169,7 +170,7 @@ def test_the_tighter_budget_of_a_turn_counts(own: str, added: bool) -> None:
         dollars=5.0,
         help_text=lambda: "--max-budget-usd",
     )
-    assert ("--max-budget-usd=5.00" in module_of("claude").launch(request).argv) is added
+    assert ("--max-budget-usd=5.00" in CLIS["claude"].launch(request).argv) is added
 
 
 @pytest.mark.parametrize(

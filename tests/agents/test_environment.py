@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralph.agents.environment import Environment, agent_environment
+from ralph.agents.clis import Environment, agent_environment
 
 EVERYTHING = {
     "PATH": "/bin",
@@ -54,9 +54,12 @@ def test_other_providers_keys_are_not_passed_on(kind: str, removed: str) -> None
     assert found.values == {k: v for k, v in EVERYTHING.items() if k not in removed.split()}
 
 
+_SOLD = ("COPILOT_GITHUB_TOKEN", "CURSOR_API_KEY", "OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT")
+
+
 @pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
 def test_keys_of_agents_that_sell_models_are_other_keys_too(kind: str) -> None:
-    environ = dict.fromkeys(("COPILOT_GITHUB_TOKEN", "CURSOR_API_KEY", "OPENCODE_API_KEY"), "x")
+    environ = dict.fromkeys(_SOLD, "x")
     assert environment(kind, environ).values == {}
 
 

@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from ralph.agents.kinds import (
-    ARGUMENT_LIMIT,
-    FOUND_BY_ITSELF,
-    KINDS,
-    Launch,
-    Request,
-    as_bytes,
-    find_command,
-    kind_of,
-    module_of,
-    split_flags,
-)
+from ralph.agents.clis import ARGUMENT_LIMIT, CLIS, Launch, Request
+from ralph.agents.kinds import FOUND_BY_ITSELF, KINDS, as_bytes, find_command, kind_of, split_flags
 from ralph.errors import ConfigError
 
 NEW_CODEX = "Options: -s, --sandbox <MODE>"
@@ -29,7 +19,7 @@ CLAUDE_STREAM = "claude -p --output-format stream-json --verbose"
 def launched(kind: str, prompt: str = "do it", **more: Any) -> Launch:  # noqa: ANN401
     help_text = more.pop("help", "")
     request = Request((kind,), prompt, answer_file="ANSWER", help_text=lambda: help_text, **more)
-    return module_of(kind if kind in KINDS else "text").launch(request)
+    return CLIS[kind if kind in KINDS else "text"].launch(request)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +200,7 @@ def test_prompt_via_file_passes_the_path() -> None:
 def test_a_subcommand_that_the_user_has_written_is_not_written_twice() -> None:
     """Such as `--agent "opencode run"`, from when opencode was called like any command."""
     request = Request(("npx", "opencode-ai", "run"), "do it")
-    assert module_of("opencode").launch(request).argv[:4] == (
+    assert CLIS["opencode"].launch(request).argv[:4] == (
         *("npx", "opencode-ai", "run"),
         "--format",
     )

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ralph.agents.kinds import KINDS, Launch, Request, module_of
+from ralph.agents.clis import CLIS, Launch, Request
+from ralph.agents.kinds import KINDS
 
 OLD_CODEX = "Options: --full-auto  Convenience alias"
 NEW_CODEX = "Options: -s, --sandbox <MODE>"
@@ -18,7 +19,7 @@ def launched(kind: str, **more: Any) -> Launch:  # noqa: ANN401
     request = Request(
         (kind,), "do it", answer_file="ANSWER", help_text=lambda: help_text, tools=False, **more
     )
-    return module_of(kind if kind in KINDS else "text").launch(request)
+    return CLIS[kind if kind in KINDS else "text"].launch(request)
 
 
 CLAUDE_WITHOUT = "--tools <a> --disallowedTools, --disallowed-tools <a> --strict-mcp-config"
@@ -128,12 +129,12 @@ def test_grants_in_the_command_itself_are_taken_out_too(
     """Those that are no word of anybody else's: `-y` is npx's."""
     request = Request(tuple(command.split()), "do it", tools=False)
     words = tuple(expected.split())
-    assert module_of(kind).launch(request).argv[: len(words)] == words
+    assert CLIS[kind].launch(request).argv[: len(words)] == words
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_a_turn_without_tools_has_another_environment(kind: str) -> None:
-    assert module_of(kind).launch(Request((kind,), "do it")).env == {}
+    assert CLIS[kind].launch(Request((kind,), "do it")).env == {}
     said = {"opencode": {"OPENCODE_PERMISSION", "OPENCODE_CONFIG_CONTENT"}, "goose": {"GOOSE_MODE"}}
     assert launched(kind).env.keys() == said.get(kind, set())
 

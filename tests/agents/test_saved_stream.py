@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from io import FileIO
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 
 from ralph.agents.turn_files import SavedStream, private
 from ralph.journal.runs import Growing
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 MOST = 4000
 
@@ -26,6 +31,23 @@ def saved(path: Path) -> SavedStream:
 
 def lines() -> Iterator[bytes]:
     return (b"line %06d\n" % number for number in range(10_000))
+
+
+class Halting(FileIO):
+    """A file that takes a few bytes at a time."""
+
+    def write(self, data: "Buffer") -> int:
+        return super().write(bytes(data)[:7])
+
+
+def test_a_write_that_takes_only_a_part_is_gone_on_with(path: Path) -> None:
+    stream = SavedStream(lambda: Halting(path, "w+"), MOST)
+    for line in islice(lines(), 20):
+        stream.write(line)
+    stream.end()
+    stream.close()
+    assert path.read_bytes() == b"".join(islice(lines(), 20))
+    assert not stream.is_short
 
 
 def test_a_long_stream_keeps_its_beginning_and_its_end(path: Path) -> None:

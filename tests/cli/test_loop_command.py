@@ -57,6 +57,13 @@ def test_a_task_arrives_unchanged(
     assert status(capsys)["task"] == task
 
 
+def test_values_of_flags_may_begin_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--completion-promise", "- all done -", "--gate", "- true")
+    assert ralph("start", "--session", "s-1", *flags, "Build it") == 0
+    found = status(capsys)
+    assert (found["promise"], found["gates"]) == ("- all done -", ["- true"])
+
+
 def test_flags_stand_before_or_after_the_task(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("--gate", "make test", "--gate=true", "--ulw", "--on-promise-no-work=warn")
     more = ("--completion-promise", "ALL GREEN", "--min-tool-calls", "0")

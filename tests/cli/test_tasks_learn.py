@@ -21,7 +21,9 @@ class Learn:
         self.records = Records(str(workspace), "run")
 
     def end(self, task: str, kind: str, status: str, **more: Any) -> None:  # noqa: ANN401
-        self.records.lesson({"taskId": task, "taskType": kind, "status": status, **more})
+        key = f"{task}/{status}/{len(self.records.lessons())}"
+        told = {"key": key, "taskId": task, "taskType": kind, "status": status}
+        self.records.lesson({**told, **more})
 
     def __call__(self, *arguments: str) -> str:
         learn.main(list(arguments), "ralph tasks learn", standalone_mode=False, **HELP)

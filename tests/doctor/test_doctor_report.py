@@ -5,8 +5,7 @@ import io
 import pytest
 
 from ralph.doctor.checks import Area, Check, CheckState, ok, problem, warning
-from ralph.doctor.report import HealthLines, Waiting
-from ralph.text.redact import redact
+from ralph.doctor.report import Waiting, area_lines, summary_line
 from ralph.ui.style import Style
 
 FINE = ok("git", "2.39.5 at /usr/bin/git")
@@ -15,7 +14,7 @@ WRONG = problem("settings", "first line\nsecond line", "Mend it.")
 
 
 def lines(check: Check, style: Style = Style()) -> list[str]:
-    return HealthLines(style, redact).area(Area("Area", (check,)))
+    return list(area_lines(Area("Area", (check,)), style))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_nothing_hostile_and_no_key_is_shown() -> None:
     ],
 )
 def test_the_last_line_counts(checks: tuple[Check, ...], words: str) -> None:
-    assert HealthLines(Style(), redact).summary((Area("Area", checks),)) == words
+    assert summary_line((Area("Area", checks),), Style()) == words
 
 
 def test_waiting_leaves_nothing_behind() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kits.adapters import has_ended
-from ralph.agents import codex, probe
-from ralph.agents.environment import Environment
-from ralph.agents.kinds import Choice
+from ralph.agents import probe
+from ralph.agents.clis import CLIS, Choice, Environment
 from ralph.doctor import machine as machine_module
 from ralph.doctor.agents import (
     Candidate,
@@ -25,7 +24,6 @@ from ralph.doctor.machine import (
     ProgramAnswer,
     first_words,
     python_check,
-    ralph_check,
     system_check,
     version_numbers,
 )
@@ -130,7 +128,7 @@ def test_when_nobody_wants_the_help_it_is_not_waited_for(
     path = script(tmp_path / "bin" / "codex", text)
     agent = Examiner(machine, str(tmp_path / "probes.json"), may_ask=True)(candidate(path))
     assert begun.exists(), "it was asked"
-    assert [why for _, why in agent.flags] == [c.why for c in codex.choices(None)]
+    assert [why for _, why in agent.flags] == [c.why for c in CLIS["codex"].choices(None)]
     assert not (tmp_path / "probes.json").exists(), "what was not said is not kept"
     other = Examiner(machine, "", may_ask=True)(candidate(path))
     assert other.trouble == "was not waited for", "nor is anybody else started"
@@ -168,7 +166,6 @@ def test_python_must_be_new_enough(version: str, state: CheckState) -> None:
 )
 def test_the_platforms_of_adr_16(system: str, state: CheckState) -> None:
     assert system_check(system, "6.1", "x86_64").state is state
-    assert ralph_check("0.1.0", "/somewhere").found == "0.1.0 in /somewhere"
 
 
 def candidate(path: str, kind: str = "codex", *, chosen: bool = False) -> Candidate:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ralph.doctor.checks import CheckState
-from ralph.doctor.claude import CAP, ralph_hooks, stop_cap
+from ralph.doctor.claude import ralph_hooks, stop_cap
 from ralph.doctor.machine import Machine
+from ralph.hosts.stop_cap import CAP
 
 
 def here(workspace: Path, **environ: str) -> Machine:

@@ -19,7 +19,7 @@ from ralph.doctor.machine import Machine, Screen, terminal_checks
 from ralph.doctor.sandbox import SANDBOX, backends
 from ralph.doctor.state import STATE, file_system_of, size
 from ralph.sandbox.names import BACKENDS
-from ralph.sandbox.namespace import available
+from ralph.sandbox.namespace import client
 
 MOUNTS = """\
 22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -171,8 +171,10 @@ def test_other_sandboxes(
 
 
 def test_the_remedy_names_the_switch_that_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(available, "_sysctl", lambda name: "0" if "userns_clone" in name else "")
-    remedy = available.namespace_remedy()
+    monkeypatch.setattr(
+        client, "read_or_nothing", lambda name: b"0\n" if "userns_clone" in name else b""
+    )
+    remedy = client.namespace_remedy()
     assert remedy == "sudo sysctl kernel.unprivileged_userns_clone=1"
 
 
@@ -278,8 +280,9 @@ def test_little_room(
     assert state_checks(tmp_path)["room"].state is state
 
 
-def test_others_can_read_the_state(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701])
+def test_others_can_read_the_state(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
     found = state_checks(tmp_path)["permissions"]
     assert (found.state, found.remedy) == (CheckState.WARNING, f"chmod 700 {tmp_path}")
 

@@ -3,6 +3,7 @@
 import sys
 
 PYTHON = (sys.executable, "-m", "ralph")
+HANDS = 24  # to which the moments of a run are dealt
 # Kills itself at the n-th record of its journal, before it is kept or after.
 KILLED = """
 import os, sys
@@ -21,3 +22,10 @@ def record(journal, fact):
 FileJournal.record = record
 sys.exit(run_command_line(arguments))
 """
+
+
+def moments(records: int) -> list[tuple[str, int]]:
+    """Before and after every record of a journal; before the first there is nothing to go on
+    with."""
+    every = [(when, number + 1) for number in range(records) for when in ("before", "after")]
+    return every[1:]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph.files import jsonl
 from ralph.files.append import append_line, is_at, lock
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND
@@ -160,3 +161,20 @@ def test_a_file_that_was_replaced_is_not_there_any_more(
         assert is_at(file, str(path))
         change(path)
         assert not is_at(file, str(path))
+
+
+def test_a_record_goes_into_the_file_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who rewrites the file has the lock, and puts another in its place."""
+    path, once = tmp_path / "file", iter([True])
+    path.write_text('{"n": 1}\n')
+
+    def waited_for(file: int, kind: int, patience: float) -> bool:
+        if next(once, False):
+            replaced(path)
+        return lock(file, kind, patience)
+
+    monkeypatch.setattr(jsonl, "lock", waited_for)
+    jsonl.append(str(path), {"n": 2})
+    assert path.read_text() == '{"n": 1}\n{"n":2}\n'

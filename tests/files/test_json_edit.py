@@ -73,6 +73,15 @@ def test_comments_are_read_over_and_stay(number: int, left: list[int]) -> None:
         assert comment in shorter.raw
 
 
+def test_of_two_keys_that_are_the_same_the_last_counts() -> None:
+    """As for every reader of JSON."""
+    text = JsonText.of('{"a": 1, "b": 2, "a": 3}')
+    found = text.member(text.top, "a")
+    assert found is not None
+    assert found.content == 3
+    assert text.removed(text.top, found.start).raw == '{"a": 1, "b": 2}'
+
+
 def test_indentation_and_line_ends_are_those_of_the_text() -> None:
     text = JsonText.of('{\r\n\t"a": 1\r\n}')
     longer = text.appended(text.top, 0, ["x"], "b")

@@ -12,12 +12,12 @@ import pytest
 from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import (
     PromptFile,
-    PromptText,
     ensure_ralph_dir,
     ensure_state_root,
     is_inside,
     make_run_dir,
     project_dir,
+    prompt_text,
     ralph_dir_problem,
     shown_path,
     state_root,
@@ -152,11 +152,11 @@ def test_a_run_directory_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_prompt_text_is_used_as_it_is() -> None:
     """H: "`--prompt` uses the value as-is"."""
-    assert text_of(PromptText("  do it\n\n")()) == "  do it\n\n"
+    assert text_of(prompt_text("  do it\n\n")()) == "  do it\n\n"
 
 
 def test_the_title_is_the_first_line() -> None:
-    backlog = PromptText(f"\n\n{'x' * 100}\nmore")()
+    backlog = prompt_text(f"\n\n{'x' * 100}\nmore")()
     assert backlog.tasks[0].title == "x" * 80
 
 
@@ -212,7 +212,7 @@ def test_what_a_prompt_file_may_not_be(workspace: Path, path: str, problem: str)
 
 @pytest.mark.parametrize("text", ["", " ", "\n"])
 def test_an_empty_prompt_is_a_problem(text: str) -> None:
-    assert PromptText(text)().problem == "the prompt is empty: write down what the agent should do"
+    assert prompt_text(text)().problem == "the prompt is empty: write down what the agent should do"
 
 
 def test_the_state_directory_is_private_and_never_committed(repo: Path) -> None:

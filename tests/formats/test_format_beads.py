@@ -16,7 +16,7 @@ from formats_support import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.formats.beads.format import FORMAT, Beads
+from ralph.formats.beads import FORMAT, Beads
 
 NOW = "2026-02-03T04:05:06.000Z"
 BEADS = Beads(lambda: datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC))

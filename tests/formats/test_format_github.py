@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.errors import ConfigError
-from ralph.formats.github.format import FORMAT, GitHub, fetch
+from ralph.formats.github import FORMAT, GitHub
+from ralph.loops.backlog.tracker.github import fetch
 
 GITHUB = GitHub(lambda: datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC))
 URL = "https://github.com/acme/shop/issues"
@@ -296,6 +297,7 @@ def test_what_is_no_repository_is_refused(repo: str) -> None:
         ((4, "", "To get started with GitHub CLI, please run:  gh auth login"), "not logged in"),
         ((1, "", "error: ... gh auth login\n"), "not logged in"),
         ((127, "", ""), "cannot be started: not found"),
+        ((127, "", "it cannot be run: No such file or directory"), "cannot be started: not found"),
         ((1, "", "\nGraphQL: Could not resolve to a Repository\n\n"), "Could not resolve"),
         ((2, "", ""), "it ended with 2"),
     ],
@@ -308,15 +310,9 @@ def test_what_is_wrong_with_gh_says_what_to_type(
     assert "gh auth login" in error.value.remedy
 
 
-def test_a_machine_without_gh_says_so() -> None:
-    def run(argv: Sequence[str]) -> tuple[int, str, str]:
-        raise FileNotFoundError(2, "No such file or directory", argv[0])
-
-    with pytest.raises(ConfigError, match="No such file") as error:
-        fetch("acme/shop", labels=[], state="open", run=run)
-    assert "gh auth login" in error.value.remedy
+def test_a_state_that_gh_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match="no state"):
-        fetch("acme/shop", labels=[], state="merged", run=run)
+        fetch("acme/shop", labels=[], state="merged", run=Gh())
 
 
 # ------------------------------------------------------------------ anything

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_examples import EXAMPLES, FIX_PLAN, IMPLEMENTATION_PLAN, NESTED, PLAN
 
+from kits.thorough import examples
 from ralph.formats.markdown.format import FORMAT
 from ralph.kernel.tasks.task import Status
 
@@ -374,7 +375,7 @@ def test_any_text_can_be_read(text: str) -> None:
     assert len({item.key for item in reading.items}) == len(reading.items)
 
 
-_LONG = 1 << 17
+_LONG = examples(1 << 17)
 
 
 @pytest.mark.parametrize(

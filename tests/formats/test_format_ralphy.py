@@ -16,7 +16,7 @@ from formats_support import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.formats.ralphy.format import FORMAT
+from ralph.formats.ralphy import FORMAT
 
 YAML = """\
 # What we do next
@@ -155,7 +155,7 @@ def test_yaml_is_asked_for_only_when_it_is_met() -> None:
     """ "PyYAML, imported only when a YAML file is met"; without it the error says what to type."""
     program = (
         "import sys; sys.modules['yaml'] = None\n"
-        "from ralph.formats.ralphy.format import FORMAT\n"
+        "from ralph.formats.ralphy import FORMAT\n"
         "from ralph.errors import ConfigError\n"
         "assert FORMAT.fits('a.yaml', 'tasks:\\n- title: a')\n"
         "FORMAT.read('{\"tasks\": []}', 'a.json')\n"
@@ -203,6 +203,8 @@ def test_only_the_one_value_changes_in_yaml(
         ("tasks:\n- title: a\n  completed:\n", "tasks:\n- title: a\n  completed: true\n"),
         ("tasks:\n- completed: 'false'\n  title: a", None),
         ("x: &x false\ntasks:\n- title: a\n  completed: *x\n", None),
+        ("tasks:\n- title: a\n  completed: &x false\n- title: b\n  completed: *x\n", None),
+        ("tasks:\n- &x\n  title: a\n  completed: false\n- <<: *x\n  title: b\n", None),
         (
             "x: &x {completed: false}\ntasks:\n- <<: *x\n  title: a\n",
             "x: &x {completed: false}\ntasks:\n- <<: *x\n  title: a\n  completed: true\n",

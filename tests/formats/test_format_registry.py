@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from itertools import permutations
 
 import pytest
 
 from ralph.errors import ConfigError
+from ralph.formats.base import spliced
 from ralph.formats.catalog import NAMES, by_name, detect
 
 STORY = {"id": "US-1", "title": "One", "passes": False}
@@ -38,6 +40,27 @@ def test_a_list_is_detected(name: str, path: str, text: str) -> None:
     """ "Formats are detected", each as itself alone."""
     assert detect(path, text).name == name
     assert detect(path, text.replace("\n", "\r\n")).name == name
+
+
+@pytest.mark.parametrize(("name", "path", "text"), LISTS)
+def test_a_byte_order_mark_is_in_nobodys_way(name: str, path: str, text: str) -> None:
+    """Some editors write one: the list is read, and marked, as without it."""
+    form = by_name(name)
+
+    def marked(before: str) -> list[tuple[str, object]]:
+        keys = {item.key for item in form.read(f"{before}{text}", path).items}
+        after = form.marked(f"{before}{text}", keys, True)
+        assert after.startswith(before)
+        return [(item.key, item.fields["status"]) for item in form.read(after, path).items]
+
+    assert marked("\ufeff") == marked("")
+    assert marked("\ufeff") != [(key, "pending") for key, _ in marked("")]
+
+
+def test_changes_of_a_text_may_come_in_any_order() -> None:
+    changes = [(4, 5, "E"), (0, 0, "<"), (1, 3, ""), (6, 6, ">")]
+    for order in permutations(changes):
+        assert spliced("abcdef", order) == "<adEf>"
 
 
 @pytest.mark.parametrize("text", ["", "words\n", "{}", "[]", "[1]", '"x"', "a: b\n", "{" * 9999])

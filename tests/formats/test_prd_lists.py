@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from story_list_support import as_json, listing, records_of, story, written
 
-from ralph.formats.prd.format import IANNUTTALL, PRD, RALPH_TUI, STORIES, StoryList
+from ralph.formats.prd import IANNUTTALL, PRD, RALPH_TUI, STORIES, StoryList
 
 Json = dict[str, Any]
 ALL = (PRD, RALPH_TUI, STORIES, IANNUTTALL)

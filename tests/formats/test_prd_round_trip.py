@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from story_list_support import as_json, records_of, written
 
-from ralph.formats.prd.format import IANNUTTALL, PRD, RALPH_TUI, STORIES, StoryList
+from kits.thorough import examples
+from ralph.formats.prd import IANNUTTALL, PRD, RALPH_TUI, STORIES, StoryList
 
 ALL = (PRD, RALPH_TUI, STORIES, IANNUTTALL)
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
@@ -57,29 +58,29 @@ def stories(draw: st.DrawFn, form: StoryList) -> dict[str, Any]:
     made = []
     for key in keys:
         names = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True))
-        names = [name for name in names if name not in form.shape.refused]
+        names = [name for name in names if name not in form.refused]
         title = draw(WORDS.filter(str.strip))
         story = {"id": key, "title": title, **{name: draw(FIELDS[name]) for name in names}}
         order = draw(st.permutations(list(story)))
         made.append({name: story[name] for name in order})
     root = draw(st.dictionaries(st.sampled_from(["project", "name", "metadata", "x"]), ANY))
-    return {**root, form.shape.stories: made, **draw(st.dictionaries(st.just("after"), ANY))}
+    return {**root, form.stories: made, **draw(st.dictionaries(st.just("after"), ANY))}
 
 
 @pytest.mark.parametrize("form", ALL, ids=[form.name for form in ALL])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_any_list_is_the_same_after_a_round_trip(form: StoryList, data: st.DataObject) -> None:
     """ "Round trips lose nothing the other format can hold", to the letter."""
     listing = data.draw(stories(form))
-    assume(listing[form.shape.stories])  # without a task there is nothing to keep the rest in
+    assume(listing[form.stories])  # without a task there is nothing to keep the rest in
     text = as_json(listing)
     assert json.loads(written(form, text)) == listing
     assert written(form, text) == text
 
 
 @pytest.mark.parametrize("form", ALL, ids=[form.name for form in ALL])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_what_is_written_is_read_as_the_same(form: StoryList, data: st.DataObject) -> None:
     """Also where the list is written in another order, and tasks have changed here."""

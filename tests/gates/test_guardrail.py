@@ -9,6 +9,8 @@ import pytest
 from kits.adapters import closing, has_ended, nobody_asks
 from ralph.gates.guardrail import GatePlace, Guardrail, slugs
 from ralph.kernel.findings import Finding
+from ralph.kernel.limits import Spent
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Placement
 from ralph.kernel.world import Signals
 
@@ -215,6 +217,21 @@ def test_a_guardrail_that_takes_too_long_fails_with_124_and_says_so(
     assert "failed with exit code 124 (timed out after 0.2s)." in finding.text
     assert output_of(finding) == "begun\n"
     assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_a_guardrail_that_is_cut_and_says_that_all_is_well_has_not_passed(workspace: Path) -> None:
+    """A test runner that is interrupted may exit with 0."""
+    command = "trap 'exit 0' INT TERM; sleep 60 & wait"
+    (finding,) = Guardrail(command, place(workspace), "slug", timeout=0.2).check(closing())
+    assert finding.code == 124
+
+
+def test_a_guardrail_has_what_is_left_of_the_runs_time(workspace: Path) -> None:
+    here = replace(place(workspace), max_time=2.0)
+    case = closing()
+    spent = replace(case, now=5.0, state=replace(case.state, spent=Spent(seconds=1.9)))
+    (finding,) = Guardrail("sleep 60", here, "slug", timeout=1.0).check(spent)
+    assert (finding.code, "the run's time is used up" in finding.text) == (124, True)
 
 
 def test_the_second_signal_ends_a_guardrail(workspace: Path) -> None:

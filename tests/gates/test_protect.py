@@ -1,5 +1,6 @@
 """Tamper-evident paths (ADR 12): a change is a finding, is undone, and is kept."""
 
+import errno
 import os
 import shutil
 import socket
@@ -208,14 +209,54 @@ def test_a_ralph_directory_that_cannot_be_written_keeps_the_change_beside_the_jo
     assert f"kept in {watched.run_dir}/reverted/3" in finding.text
 
 
-def test_a_copy_that_was_lost_is_said_and_nothing_is_moved(watched: Watched) -> None:
+def test_a_change_that_could_not_be_put_back_does_not_become_right_by_lasting(
+    watched: Watched,
+) -> None:
+    """Its copy was lost: each turn hears of it until it can be put back; then it is forgotten."""
+    store, away = watched.run_dir / "protected", watched.run_dir / "away"
+
     def lose() -> None:
         Path("one.txt").write_text("after")
-        shutil.rmtree(watched.run_dir / "protected")
+        store.rename(away)
 
-    (finding,) = watched.after(lose)
-    assert "It could not be put back: no copy of it could be made." in finding.text
-    assert Path("one.txt").read_text() == "after"
+    (found,) = watched.after(lose)
+    assert "It could not be put back: no copy of it could be made." in found.text
+    assert Path("one.txt").read_text() == "after", "nothing is moved"
+    (found,) = watched.after(lambda: None)
+    assert "It could not be put back" in found.text
+    shutil.copytree(away, store, dirs_exist_ok=True)
+    (found,) = watched.after(lambda: None)
+    assert "The change was undone" in found.text
+    assert Path("one.txt").read_text() == "the content of one.txt"
+    Path("one.txt").write_text("a person's, between two turns")
+    assert watched.after(lambda: None) == []
+    assert Path("one.txt").read_text() == "a person's, between two turns"
+
+
+def test_what_is_kept_of_two_reverts_stands_side_by_side(watched: Watched) -> None:
+    """An iteration is judged twice where it is resumed, and each run counts from one."""
+    for text in ("first", "second"):
+        watched.after(lambda text=text: Path("one.txt").write_text(text))  # type: ignore[misc]
+    kept = watched.kept("one.txt")
+    assert [kept.read_text(), kept.with_name("one.txt.1").read_text()] == ["first", "second"]
+
+
+def test_a_place_for_what_was_reverted_that_fails_is_not_the_only_one(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project's disk is full: it goes beside the journal."""
+    really = shutil.move
+
+    def move(source: str, target: str) -> object:
+        if target.startswith(str(watched.workspace)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return really(source, target)
+
+    monkeypatch.setattr(shutil, "move", move)
+    (found,) = watched.after(lambda: Path("one.txt").write_text("after"))
+    assert Path("one.txt").read_text() == "the content of one.txt"
+    assert (watched.run_dir / "reverted" / "3" / "one.txt").read_text() == "after"
+    assert "The change was undone" in found.text
 
 
 def test_a_file_that_cannot_be_read_is_watched_and_no_obstacle(

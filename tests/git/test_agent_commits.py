@@ -69,7 +69,7 @@ def test_a_persons_files_that_an_agent_committed_are_as_before(top: Path) -> Non
     for word in ("a/one", "untracked", "refs/ralph/run-1/commits-1"):
         assert word in note
     assert git(top, "rev-parse", "refs/ralph/run-1/commits-1") == last
-    assert work.left_out() == ()
+    assert work.left_out == ()
 
 
 def test_a_persons_file_that_the_agent_changed_too_stays_as_it_is_now(top: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_persons_file_that_the_agent_changed_too_stays_as_it_is_now(top: Path)
     assert committed(top) == ["new"]
     assert (top / "both").read_text() == "the agent's\n"
     assert git(top, "show", ":both") == "one"
-    assert work.left_out() == ("both", "untracked")
+    assert work.left_out == ("both", "untracked")
 
 
 def test_commits_without_a_persons_files_stay(top: Path) -> None:

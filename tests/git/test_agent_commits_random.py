@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from test_checkpoint_random import STEPS, Step, take
 
+from kits.thorough import examples
 from kits.work_tree import files, git, new_repository, work_of
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.work import Checkpoint
@@ -26,9 +27,10 @@ def brought(work: WorkTree, since: Checkpoint) -> set[str]:
 
 
 @given(STEPS, STEPS)
+@example([("unstage", "a", "a")], [("write", "a/one", "a")])
 @example([("write", "c", "a")], [("add", "c", "a"), ("commit", "a", "a")])
 @example([("write", "c", "a")], [("branch", "a", "a"), ("add", "c", "a"), ("commit", "a", "a")])
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 def test_a_persons_work_is_in_no_commit(before: list[Step], after: list[Step]) -> None:
     """The issue: "a person's uncommitted files are not part of a task's commit"."""
     with tempfile.TemporaryDirectory() as place:

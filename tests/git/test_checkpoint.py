@@ -13,6 +13,7 @@ from ralph.git.checkpoint import files as checkpoint_files
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.files import put_index_back
 from ralph.git.checkpoint.work import Checkpoint
+from ralph.git.under_way import check
 
 
 @pytest.fixture
@@ -118,10 +119,10 @@ def test_what_an_agent_left_in_the_middle_is_ended(top: Path, name: str) -> None
     point, was = work.checkpoint(), state(top)
     MIDDLES[name](top)
     with pytest.raises(ConfigError, match="in the middle of"):
-        work_of(top, "another", begun=False).check()
+        check(work_of(top, "another", begun=False).repository)
     assert work.restore(point, "cut-1") == "refs/ralph/run-1/cut-1"
     assert state(top) == was
-    work_of(top, "another", begun=False).check()
+    check(work_of(top, "another", begun=False).repository)
     assert git(top, "for-each-ref", "refs/bisect") == ""
     (top / "new").write_text("x")
     assert work.commit("T-1: x", "T-1", point).said == ""
@@ -144,20 +145,20 @@ def test_a_place_without_a_way_back_is_refused(
     git(top, "config", "user.email", "x@y") if "user.useConfigOnly" not in prepare else None
     subprocess.run(prepare, cwd=top, check=True)
     with pytest.raises(ConfigError, match=message) as caught:
-        work_of(top, begun=False).check()
+        check(work_of(top, begun=False).repository)
     assert caught.value.remedy
 
 
 def test_a_workspace_that_the_repository_ignores_is_refused(top: Path) -> None:
     """Such as a project in a home directory that is a repository itself."""
     with pytest.raises(ConfigError, match="ignores build: there is no way back"):
-        work_of(top / "build", begun=False).check()
+        check(work_of(top / "build", begun=False).repository)
 
 
 def test_no_git_at_all_is_told(top: Path) -> None:
     work = WorkTree(str(top), {**os.environ, "PATH": "/nowhere"}, str(top.parent))
     with pytest.raises(ConfigError, match="git is needed"):
-        work.check()
+        check(work.repository)
 
 
 def test_the_start_of_a_run_is_kept_once(top: Path) -> None:
@@ -318,10 +319,12 @@ def test_a_submodule_goes_back_to_its_commit(top: Path) -> None:
     assert Path(work.run_dir, "aside/cut-1/more/b").exists()
 
 
-def test_a_checkpoint_survives_a_tidy_agent(top: Path) -> None:
+@pytest.mark.parametrize("before", [True, False], ids=["a person's", "the turn's before"])
+def test_a_checkpoint_survives_a_tidy_agent(top: Path, *, before: bool) -> None:
     """Who removes all that nothing refers to."""
-    (top / "mine").write_text("a person's\n")
-    work = work_of(top)
+    work = work_of(top, begun=not before)
+    (top / "mine").write_text("not committed\n")
+    work.begin()
     point, was = work.checkpoint(), state(top)
     (top / "mine").unlink()
     git(top, "-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.work_tree import git, new_repository, state, work_of
-from ralph.git.checkpoint import ignored
+from ralph.git.checkpoint import copies
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_what_is_new_or_only_touched_stays(top: Path) -> None:
 def test_copies_are_private_and_serve_again(top: Path) -> None:
     work = work_of(top)
     first, second = work.checkpoint(), work.checkpoint()
-    name = work.copies_at(first)[".env"].name
+    name = work.apart(first).copies[".env"][0]
     copies = [Path(point.index).parent / name for point in (first, second)]
     assert copies[0].samefile(copies[1])
     assert stat.S_IMODE(copies[0].stat().st_mode) == 0o600
@@ -134,6 +134,6 @@ def test_only_so_much_is_copied_and_from_the_top_first(
     for name, text in (("a.log", "123"), ("m.log", "12345"), ("z.log", "123")):
         (top / name).write_text(text) if name != "z.log" or limit != "_LARGEST" else None
     (top / ".env").unlink()
-    monkeypatch.setattr(ignored, limit, size)
+    monkeypatch.setattr(copies, limit, size)
     work = work_of(top)
-    assert {*work.copies_at(work.checkpoint())} == kept
+    assert {*work.apart(work.checkpoint()).copies} == kept

@@ -4,10 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from kits.thorough import dealt
 from kits.work_tree import State, git, new_repository, saved, state, work_of
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.work import Checkpoint
@@ -23,6 +25,7 @@ code=$?
 kill -KILL $PPID
 exit $code
 """
+HANDS = 12  # to which the calls are dealt
 CHILD = """
 import os, sys
 from ralph.git.checkpoint.checkpoint import WorkTree
@@ -66,13 +69,12 @@ def killed(place: Path, work: WorkTree, point: Checkpoint, number: int, when: st
     return done.returncode != 0
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_killed_restore_is_called_again(tmp_path: Path, when: str) -> None:
+@pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
+def test_a_killed_restore_is_called_again(tmp_path: Path, hand: int) -> None:
     """B §Rollback, and: what a run was killed in is done again when it goes on."""
-    number = 0
-    while True:
-        number += 1
-        place = tmp_path / str(number)
+    for moment in count(hand, HANDS):
+        number, when = moment // 2 + 1, ("before", "after")[moment % 2]
+        place = tmp_path / str(moment)
         work, point, was = prepare(place)
         again = killed(place, work, point, number, when)
         ref = WorkTree(work.workspace, os.environ, work.run_dir).restore(point, "cut-1")

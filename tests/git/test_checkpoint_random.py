@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kits.thorough import examples
 from kits.work_tree import Files, State, files, git, new_repository, saved, state, work_of
 from ralph.git.status import is_among
 from ralph.git.view import is_repository
@@ -96,7 +97,12 @@ def in_git(top: Path, number: int, how: str, name: str) -> None:
 @example([("init", "c", "a")], [("remove", "c", "a"), ("write", "c/d/e", "a")])
 @example([("init", "c", "a")], [("move", "c", "x.log"), ("write", "c", "a"), ("add", "c", "a")])
 @example([("init", "c", "a"), ("write", "c/d/e", "a")], [("remove", "c", "a"), ("write", "c", "a")])
-@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@example([("write", "a/.gitignore", "a")], [("init", "a", "a")])
+@example([("write", "a/.gitignore", "a")], [("write", "b", "a"), ("init", "a", "a")])
+@example([], [("write", "a/.gitignore", "a"), ("init", "a", "a")])
+@example([("remove", "b", "a")], [("init", "b", "a")])
+@example([], [("remove", "a", "a"), ("init", "a/one", "a")])
+@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: list[Step]) -> None:
     """B §Rollback: "Discard filesystem changes"; the issue: "a person's uncommitted work at the
     start is never touched", "restores it exactly"."""
@@ -110,9 +116,11 @@ def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: 
         for number, step in enumerate(after, 100):
             take(top, number, *step)
         stood, left = work.checkpoint(), files(top)
-        gone = {path for path in work.repositories_at(there) if not is_repository(f"{top}/{path}")}
+        gone = {
+            path for path in work.apart(there).repositories if not is_repository(f"{top}/{path}")
+        }
         ref = work.restore(there, "cut-1")
-        spared = work.apart(there).spared - {*work.copies_at(there), *gone}
+        spared = work.apart(there).spared - {*work.apart(there).copies, *gone}
         expected = with_spared(was, left, spared)
         assert without_new(state(top), expected) == expected
         assert refs.items() <= places(top).items()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.work_tree import git, new_repository, state, work_of
-from ralph.git.checkpoint import nested
+from ralph.git.checkpoint import copies
 from ralph.git.checkpoint.checkpoint import WorkTree
 
 
@@ -101,7 +101,7 @@ def test_a_repository_that_is_there_is_left_as_the_agent_left_it(top: Path) -> N
 
 
 def test_one_that_is_too_large_is_told(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nested, "_MOST", 200)
+    monkeypatch.setattr(copies, "_MOST_ENTRIES", 200)
     small, large = clone(top, "small"), clone(top, "z")
     for number in range(200):
         (large / f"{number}").touch()

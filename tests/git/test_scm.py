@@ -8,9 +8,12 @@ import pytest
 
 from kits.adapters import nobody_asks
 from ralph.errors import ConfigError
+from ralph.git.checkpoint.trees import trees_of_run
 from ralph.git.scm import ScmCommand, task_words
+from ralph.kernel.facts import Proved
 from ralph.kernel.ports import Committed
 from ralph.kernel.state import NEW
+from ralph.kernel.value import replace
 from ralph.kernel.world import Signals
 
 RECORDER = """#!/bin/sh
@@ -23,8 +26,37 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+class Project:
+    """A repository in which a run has begun."""
+
+    def __init__(self, top: Path) -> None:
+        run_dir = top.parent / "run"
+        run_dir.mkdir()
+        trees = trees_of_run(str(top), os.environ, str(run_dir))
+        assert trees is not None
+        trees.begin()
+        self.top, self._trees = top, trees
+        self._scm = replace(scm(top), trees=trees)
+
+    def _proof(self) -> Proved | None:
+        return self._trees.proved(0.0, self._trees.look(), ())
+
+    def commit(self, message: str, task: str = "commit") -> tuple[bool, str]:
+        """Prove what is there now, and commit it."""
+        made = self._scm.commit(task, message, self._proof())
+        return made.ok, made.said
+
+    def has_changes(self) -> tuple[bool, str]:
+        return self._scm.has_changes(self._proof())
+
+
 def scm(workspace: Path, command: str = "git", *tasks: str) -> ScmCommand:
     return ScmCommand(command, tasks, str(workspace), os.environ, nobody_asks)
+
+
+@pytest.fixture
+def project(repo: Path) -> Project:
+    return Project(repo)
 
 
 @pytest.fixture
@@ -41,13 +73,14 @@ def recorded(recorder: Path) -> str:
     return (recorder.parent / "record").read_text()
 
 
-def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
+def test_commit_takes_new_changed_and_deleted_files(project: Project) -> None:
     """ADR 8: "`-am` alone silently loses new files"."""
+    repo = project.top
     (repo / "new.txt").write_text("new")
     (repo / "folder").mkdir()
     (repo / "folder" / "deep.txt").write_text("deep")
     (repo / "README.md").unlink()
-    assert scm(repo).commit("commit", "Add things", None) == Committed(True, "Add things")
+    assert project.commit("Add things") == (True, "Add things")
     assert git("log", "-1", "--format=%s") == "Add things"
     assert git("ls-files").split() == ["folder/deep.txt", "new.txt"]
     assert git("status", "--porcelain") == ""
@@ -57,20 +90,23 @@ def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
     "message",
     ["'; rm -rf $HOME #", "--amend", "-x", "$(echo no) `no`", "Subject\n\nBody", "Grüße 😀"],
 )
-def test_a_message_is_an_argument_and_never_goes_through_a_shell(repo: Path, message: str) -> None:
+def test_a_message_is_an_argument_and_never_goes_through_a_shell(
+    project: Project, message: str
+) -> None:
     """ADR 8: "with an argument vector, never a shell"."""
-    (repo / "new.txt").write_text("new")
-    assert scm(repo).commit("commit", message, None) == Committed(True, message)
+    (project.top / "new.txt").write_text("new")
+    assert project.commit(message) == (True, message)
     assert git("log", "-1", "--format=%B") == message
     assert git("rev-list", "--count", "HEAD") == "2"
 
 
-def test_a_clean_tree_has_no_changes(repo: Path) -> None:
-    assert scm(repo).has_changes() == (False, "")
+def test_a_clean_tree_has_no_changes(project: Project) -> None:
+    assert project.has_changes() == (False, "")
 
 
 @pytest.mark.parametrize("change", ["new", "changed", "deleted", "staged"])
-def test_changes_are_seen(repo: Path, change: str) -> None:
+def test_changes_are_seen(project: Project, change: str) -> None:
+    repo = project.top
     if change in ("new", "staged"):
         (repo / "new name").write_text("new")
     if change == "staged":
@@ -79,17 +115,17 @@ def test_changes_are_seen(repo: Path, change: str) -> None:
         (repo / "README.md").write_text("other")
     if change == "deleted":
         (repo / "README.md").unlink()
-    assert scm(repo).has_changes() == (True, "")
+    assert project.has_changes() == (True, "")
 
 
-def test_what_a_killed_run_had_committed_is_no_failure(repo: Path) -> None:
+def test_what_a_killed_run_had_committed_is_no_failure(project: Project) -> None:
     """The port: "What a killed run did already is no failure when it is asked for again"."""
-    assert scm(repo).commit("commit", "Again", None) == Committed(True, "Again")
+    assert project.commit("Again") == (True, "Again")
     assert git("rev-list", "--count", "HEAD") == "1"
 
 
 def test_a_directory_that_is_no_repository_is_told_in_gits_words(workspace: Path) -> None:
-    changed, problem = scm(workspace).has_changes()
+    changed, problem = scm(workspace).has_changes(None)
     assert not changed
     assert "not a git repository" in problem
     done = scm(workspace).commit("commit", "x", None)
@@ -97,22 +133,26 @@ def test_a_directory_that_is_no_repository_is_told_in_gits_words(workspace: Path
     assert "not a git repository" in done.said
 
 
-def test_a_hook_that_refuses_is_a_failure_with_its_words(repo: Path) -> None:
-    hook = repo / ".git" / "hooks" / "pre-commit"
+def test_a_hook_that_refuses_is_a_failure_with_its_words(project: Project) -> None:
+    hook = project.top / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'tabs are forbidden' >&2\nexit 1\n")
     hook.chmod(0o755)
-    (repo / "new.txt").write_text("new")
-    assert scm(repo).commit("commit", "x", None) == Committed(False, "tabs are forbidden")
+    (project.top / "new.txt").write_text("new")
+    assert project.commit("x") == (False, "tabs are forbidden")
     assert git("rev-list", "--count", "HEAD") == "1"
 
 
-def test_commit_in_a_folder_of_the_repository_takes_everything(repo: Path) -> None:
-    folder = repo / "folder"
-    folder.mkdir()
-    (repo / "above.txt").write_text("above")
-    assert scm(folder).commit("commit", "x", None).ok
-    assert "above.txt" in git("ls-files")
+def test_a_repository_that_was_made_meanwhile_gets_everything(repo: Path) -> None:
+    """ADR 8: "where there was no repository when the run began"; again after a kill."""
+    (repo / "new.txt").write_text("new")
+    (repo / "README.md").unlink()
+    assert scm(repo).has_changes(None) == (True, "")
+    for _ in range(2):
+        assert scm(repo).commit("commit", "Add", None) == Committed(True, "Add")
+    assert git("ls-files") == "new.txt"
+    assert git("rev-list", "--count", "HEAD") == "2"
+    assert scm(repo).has_changes(None) == (False, "")
 
 
 def test_tasks_are_split_like_shell_words(repo: Path) -> None:
@@ -121,9 +161,9 @@ def test_tasks_are_split_like_shell_words(repo: Path) -> None:
     assert git("tag", "--list", "-n", "v1").split(maxsplit=1)[1] == "the first one"
 
 
-def test_a_commit_may_have_flags_of_its_own(repo: Path) -> None:
-    (repo / "new.txt").write_text("new")
-    assert scm(repo).commit("commit --no-verify --author='A B <a@b.invalid>'", "x", None).ok
+def test_a_commit_may_have_flags_of_its_own(project: Project) -> None:
+    (project.top / "new.txt").write_text("new")
+    assert project.commit("x", "commit --no-verify --author='A B <a@b.invalid>'")[0]
     assert git("log", "-1", "--format=%an") == "A B"
 
 
@@ -137,7 +177,7 @@ def test_another_command_than_git_gets_exactly_commit_am_and_the_message(
 ) -> None:
     """H §SCM Tasks: "For commit, use `-am` with the agent-provided message"; no `add -A`."""
     hg = scm(workspace, str(recorder))
-    assert hg.has_changes() == (True, "")
+    assert hg.has_changes(None) == (True, "")
     assert hg.commit("commit", "Two words", None) == Committed(True, "Two words")
     assert hg.run("push --force origin", NEW) == Committed(True, "recorded")
     assert recorded(recorder) == "<commit><-am><Two words>\n<push><--force><origin>\n"

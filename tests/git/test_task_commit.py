@@ -3,7 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 import pytest
 
@@ -13,11 +13,11 @@ from ralph.files.state_dir import ensure_ralph_dir
 from ralph.git.checkpoint import files
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.commit import in_one_line
-from ralph.git.checkpoint.proven_commit import patient
+from ralph.git.checkpoint.proven_commit import ProvenCommit, patient
 from ralph.kernel.ports import Committed
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Child, Command, Starter, start
+from ralph.processes.child import Child, Command, Reader, Starter, start
 
 HOOK = "#!/bin/sh\n"
 
@@ -55,7 +55,7 @@ def test_everything_that_changed_is_in_it_under_the_tasks_id(top: Path) -> None:
     said = git(top, "log", "-1", "--format=%B")
     assert said == "T-1: Do it\n\nRalph-Run: run-1\nRalph-Task: T-1"
     assert git(top, "status", "--porcelain") == ""
-    assert work.left_out() == ()
+    assert work.left_out == ()
 
 
 def test_the_records_are_in_it_and_the_rest_of_ralphs_files_not(top: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_persons_files_are_left_out_and_stay_as_they_are(top: Path) -> None:
     after = state(top)
     gone = {"link", "theirs"}
     assert persons(before["status"], gone) == persons(after["status"], gone)
-    assert work.left_out() == ()
+    assert work.left_out == ()
     assert {*git(top, "diff", "--cached", "--name-only").split()} == {"b", "both", "staged"}
 
 
@@ -129,8 +129,24 @@ def test_a_persons_file_that_the_agent_changed_is_left_out_and_named(top: Path) 
     (top / "theirs").write_text("x")
     assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["theirs"]
-    assert work.left_out() == ("both", "untracked")
+    assert work.left_out == ("both", "untracked")
     assert (top / "untracked").read_text() == "changed by the agent\n"
+
+
+def test_a_file_that_a_person_staged_and_removed_and_the_agent_made_is_left_out(top: Path) -> None:
+    """It is in the index alone; the issue: "a person's uncommitted files are not part of a task's
+    commit"."""
+    (top / "new").write_text("mine")
+    git(top, "add", "new")
+    (top / "new").unlink()
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("the agent's")
+    (top / "other").write_text("x")
+    assert work.commit("T-1: x", "T-1", since).ok
+    assert committed(top) == ["other"]
+    assert work.left_out == ("new",)
+    assert git(top, "show", ":new") == "mine"
 
 
 def test_a_killed_run_finds_its_commit_again(top: Path) -> None:
@@ -172,6 +188,73 @@ def test_a_hook_that_refuses_is_told_and_the_next_try_works(top: Path) -> None:
     refusing.write_text(HOOK)
     assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["other"]
+
+
+def test_a_commit_of_the_agents_after_a_refusal_is_not_taken_for_ours(top: Path) -> None:
+    """It goes round the hook, and takes our words: what it leaves out would never be committed."""
+    refusing = hook(top, "pre-commit", "exit 1\n")
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    assert not work.commit("T-1: x", "T-1", since).ok
+    git(top, "add", "new")
+    forged = ("T-1: x", "Ralph-Run: run-1\nRalph-Task: T-1")
+    words = (word for paragraph in forged for word in ("--message", paragraph))
+    git(top, "commit", "--quiet", "--no-verify", *words)
+    (top / "rest").write_text("x")
+    refusing.unlink()
+    assert work.commit("T-1: x", "T-1", since).ok
+    assert committed(top) == ["rest"]
+    assert git(top, "status", "--porcelain") == ""
+
+
+def test_the_agents_commit_below_ours_is_not_taken_for_it_after_a_kill(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can write our words, but an agent not on top of what we were about to commit on."""
+    work = work_of(top)
+    since = work.checkpoint()
+    words = ("--message", "x", "--message", "Ralph-Run: run-1\nRalph-Task: T-1")
+    git(top, "commit", "--quiet", "--allow-empty", *words)
+    (top / "new").write_text("x")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ProvenCommit, "_commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work.commit("T-1: x", "T-1", since)
+    assert work_of(top).commit("T-1: x", "T-1", since).ok
+    assert committed(top) == ["new"]
+
+
+@pytest.mark.parametrize("mine", [False, True])
+def test_a_list_is_in_the_commit_unless_a_person_had_changed_it(top: Path, *, mine: bool) -> None:
+    """The host has ticked it; a person's own changes are never committed with that."""
+    if mine:
+        (top / "b").write_text("a person's\n")
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    proven = work.trees.look()
+    (top / "b").write_text("ticked\n")
+    assert work.commit("T-1: x", "T-1", since, proven, (str(top / "b"),)).ok
+    assert committed(top) == (["new"] if mine else ["b", "new"])
+
+
+def test_settings_of_ralphs_are_not_committed_as_a_turn_left_them(top: Path) -> None:
+    """Though a person keeps them in git."""
+    own = Path(ensure_ralph_dir(str(top)), "settings.json")
+    own.write_text("{}\n")
+    git(top, "add", "--force", str(own))
+    git(top, "commit", "--quiet", "--message", "Settings")
+    work = work_of(top)
+    since = work.checkpoint()
+    own.write_text('{"guardrails": []}\n')
+    (top / "new").write_text("x")
+    assert work.commit("T-1: x", "T-1", since).ok
+    assert committed(top) == ["new"]
 
 
 def test_a_refusal_with_a_persons_files_leaves_them_staged(top: Path) -> None:
@@ -280,17 +363,18 @@ def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
 
 
 def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
-    """Somebody's `git add` between the staging and the commit."""
+    """Somebody's `git add` between the staging and the commit, which has a hook to run."""
+    hook(top, "post-commit", "")
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
     starts: list[Command] = []
 
-    def starter(command: Command, *_: object, log: IO[bytes] | None = None) -> Child:
+    def starter(command: Command, *readers: Reader) -> Child:
         starts.append(command)
         words = f"echo '»{top}/.git/HEAD.lock« ist da'; exit 128"
         locked = Command(("sh", "-c", words), "/", os.environ)
-        return start(command if len(starts) > 1 else locked, log=log)
+        return start(command if len(starts) > 1 else locked, *readers)
 
     tried = WorkTree(str(top), os.environ, work.run_dir, starter=cast("Starter", starter))
     assert tried.commit("T-1: x", "T-1", since).ok
@@ -379,6 +463,62 @@ def test_a_detached_head_is_committed_on(top: Path) -> None:
     assert git(top, "rev-parse", "HEAD~1") == since.head
 
 
+@pytest.mark.parametrize("begun", ["new", "unborn", "detached", "sha256"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "One\n\nmore",
+        "\n \x0b\nx\r\n \ny\x1c\n\n",
+        "  # a  \n\n\n\n b\t\nc\n\n",
+        "-m",
+        " ",
+        "\udcff",
+    ],
+)
+def test_it_is_the_commit_that_git_commit_makes(
+    tmp_path: Path, begun: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where git would run nothing of the user's it is not asked to commit; with a hook it is."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_DATE", "2026-01-31T12:00:00+0100")
+    kind = "sha256" if begun == "sha256" else "sha1"
+    made = []
+    for name in ("plain", "by git"):
+        top = tmp_path / name / "top"
+        top.mkdir(parents=True)
+        git(top, "init", "-q", "-b", "main", f"--object-format={kind}")
+        git(top, "config", "user.name", "Somebody")
+        git(top, "config", "user.email", "somebody@ralph.invalid")
+        if begun != "unborn":
+            (top / "old").write_text("old")
+            git(top, "add", "-A")
+            git(top, "commit", "-q", "-m", "begin")
+        if begun == "detached":
+            git(top, "checkout", "-q", "--detach")
+        if name == "by git":
+            hook(top, "pre-commit", "")
+        work = work_of(top)
+        (top / "new").write_text("x\n")
+        commit = ProvenCommit(work.trees)(work.trees.look(), (message,))
+        said = (commit.ok, commit.said, commit.commit)
+        log = git(top, "reflog", "--format=%H %gs") if commit.ok and begun != "unborn" else ""
+        made.append((*said, log, git(top, "status", "--porcelain"), git(top, "diff-files")))
+    assert made[0] == made[1]
+    assert made[0][0] is bool(message.strip())
+
+
+def test_settings_of_commits_are_obeyed(top: Path) -> None:
+    """One that is to be signed, and a program that does not sign."""
+    git(top, "config", "commit.gpgSign", "true")
+    git(top, "config", "gpg.program", "false")
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x\n")
+    made = work.commit("T-1: x", "T-1", since)
+    assert not made.ok
+    assert "gpg failed to sign" in made.said
+
+
 def test_a_repository_that_the_agent_made_is_left_out_and_named(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
@@ -387,7 +527,7 @@ def test_a_repository_that_the_agent_made_is_left_out_and_named(top: Path) -> No
     (top / "new").write_text("x")
     assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["new"]
-    assert work.left_out() == ("vendor/",)
+    assert work.left_out == ("vendor/",)
 
 
 def test_a_change_that_cancels_itself_is_nothing_to_commit(top: Path) -> None:
@@ -397,3 +537,22 @@ def test_a_change_that_cancels_itself_is_nothing_to_commit(top: Path) -> None:
     git(top, "add", "b")
     (top / "b").write_text("b\n")
     assert work.commit("T-1: x", "T-1", since) == Committed(commit=since.head)
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_long_run_leaves_a_pack(top: Path, *, automatic: bool) -> None:
+    """A task leaves half a dozen objects; whoever wants no help with them gets none."""
+    if not automatic:
+        git(top, "config", "gc.auto", "0")
+    work = work_of(top)
+    some = "".join(f"{number}\n" for number in range(2000))
+    folder = top / "many"
+    folder.mkdir()
+    for number in some.split():
+        (folder / number).write_text(number)
+    assert work.commit("T-1: x", "T-1", work.checkpoint()).ok
+    work.end()
+    left = [path for path in (top / ".git" / "objects").glob("??/*") if path.is_file()]
+    assert (len(left) < 100) is automatic
+    assert git(top, "status", "--porcelain") == ""
+    git(top, "fsck", "--strict")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph.git.digest import TreeDigest
-from ralph.runner.survey import Workspace
+from ralph.kernel.ports import Workspace
 
 
 def git(*arguments: str) -> None:
@@ -144,5 +144,5 @@ def test_progress_is_not_looked_for_where_nobody_asks(workspace: Path) -> None:
     from ralph.kernel.world import Signals
 
     protector = Protector(str(workspace), (), str(workspace / "store"))
-    world = Workspace(Signals, Backlog, protector)
+    world = Workspace(Signals, Backlog, protected=protector.digests)
     assert (world.snapshot().tree, world.signals(), world.backlog()) == ("", Signals(), Backlog())

@@ -8,12 +8,12 @@ import pytest
 from kits.work_tree import git, new_repository
 from ralph.errors import StateError
 from ralph.git.attributes import flattened
+from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.proven_commit import ProvenCommit
-from ralph.git.checkpoint.run_trees import made_by_checks, repository_of_run, trees_of_run
-from ralph.git.checkpoint.trees import GitTrees
+from ralph.git.checkpoint.trees import GitTrees, made_by_checks, repository_of_run, trees_of_run
 from ralph.git.repository import find
 from ralph.kernel.ports import Committed
-from ralph.kernel.proof import HEAD, REFS, SETTINGS
+from ralph.kernel.world import HEAD, REFS, SETTINGS
 
 
 @pytest.fixture
@@ -65,6 +65,65 @@ def test_an_index_that_somebody_wrote_is_made_anew(top: Path) -> None:
     Path(trees.view.index).write_bytes((top / ".git" / "index").read_bytes())
     Path(trees.view.directory, "config").write_text('[filter "x"]\n\tclean = echo bad\n')
     assert trees.look() == before
+
+
+def test_a_look_that_is_held_reads_no_files_again(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds for the next look, and not for long; where HEAD moved meanwhile it says so."""
+    trees = trees_of(top)
+    (top / "new").write_text("x")
+    (top / "b").unlink()
+    (top / "a" / "one").write_text("two")
+    stand = trees.look()
+    assert ProvenCommit(trees)(stand, ("work",)).ok
+    trees.hold()
+    (top / "late").write_text("x")
+    held = trees.look()
+    assert (held.tree, held.head) == (stand.tree, git(top, "rev-parse", "HEAD"))
+    seen = trees.seen
+    (top / "late").unlink()
+    assert trees.look() == held
+    assert trees.seen == seen
+    git(top, "reset", "-q", "--soft", "HEAD^")
+    trees.hold()
+    assert trees.look().head == stand.head
+    seen = trees.seen
+    assert {*seen.staged} == {"new", "b", "a/one"}
+    trees.look()
+    assert trees.seen == seen
+    monkeypatch.setattr("ralph.git.checkpoint.trees._SOON", 0.0)
+    trees.hold()
+    (top / "late").write_text("x")
+    assert "late" in names(top, trees.look().tree)
+
+
+@pytest.mark.parametrize("between", ["nothing", "staged", "committed", "hidden"])
+def test_a_run_may_begin_with_the_look_that_found_it_clean(top: Path, between: str) -> None:
+    """Unless the index says something else by then, or did not tell all."""
+    git(top, "add", "-f", ".env")
+    git(top, "commit", "-q", "-m", "more")
+    if between == "hidden":
+        git(top, "update-index", "--assume-unchanged", "b")
+        (top / "b").write_text("unseen")
+    run_dir = top.parent / "runs" / "run-1"
+    run_dir.mkdir(parents=True)
+    work = WorkTree(str(top), os.environ, str(run_dir))
+    assert work.dirty() == ()
+    (top / "c").write_text("c")
+    if between in ("staged", "committed"):
+        git(top, "add", "c")
+    if between == "committed":
+        git(top, "commit", "-q", "-m", "a person's")
+    trees = trees_of_run(str(top), os.environ, str(run_dir))
+    assert trees is not None
+    trees.begin(work.clean)
+    begun = trees.memo
+    expected = trees.look()
+    assert begun.head == expected.head
+    assert ("c" in names(top, begun.tree)) is (between != "nothing")
+    assert text(top, begun.tree, "b") == ("unseen" if between == "hidden" else "b")
+    assert (begun.tree == expected.tree) is (between != "nothing")
 
 
 def test_filters_and_attributes_are_those_of_the_runs_start(top: Path) -> None:

@@ -11,9 +11,8 @@ import pytest
 from hook_support import RALPH, begin, event, listing, run, story
 
 from ralph.cli.main import run_command_line
-from ralph.hosts.hook_commands import quickly
-from ralph.hosts.hook_names import HOOKS, module_of
-from ralph.hosts.protocol import Malformed, event_of, parsed
+from ralph.hosts.hosts import quickly
+from ralph.hosts.protocol import HOOKS, Malformed, event_of, module_of, parsed
 
 EVENTS = sorted((Path(__file__).parent / "captures" / "events").glob("*.json"))
 OF_EVENT = {

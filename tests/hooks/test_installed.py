@@ -11,9 +11,9 @@ import pytest
 from hook_support import begin, event
 
 from ralph.hooks.installed import main
-from ralph.hosts.hook_commands import installed
-from ralph.hosts.hook_names import HOOKS
+from ralph.hosts.hosts import installed
 from ralph.hosts.plugin_state import plugin_is_on
+from ralph.hosts.protocol import HOOKS
 
 Json = dict[str, Any]
 ON: Json = {"enabledPlugins": {"ralph@ralph": True}}

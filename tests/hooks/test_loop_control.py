@@ -11,7 +11,7 @@ from hook_support import RALPH, begin, listing, story
 from loop_support import DONE, Session, assistant, call
 
 from ralph.kernel.value import replace
-from ralph.loops.session.rules import ULTRAWORK
+from ralph.loops.session.policy import ULTRAWORK
 from ralph.loops.session.state import TIME_TO_LIVE, SessionLoop
 from ralph.loops.session.store import Store
 

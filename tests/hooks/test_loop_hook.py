@@ -10,7 +10,7 @@ import pytest
 from hook_support import RALPH, commit, run
 from loop_support import DONE, Session, assistant, call, moment, text
 
-from ralph.loops.session.rules import ULTRAWORK
+from ralph.loops.session.policy import ULTRAWORK
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from ralph.files import state_dir
 from ralph.hooks import session_start
 from ralph.hooks.post_tool import answer, used, window
 from ralph.hosts.protocol import Malformed
-from ralph.loops.session.memory import state_root
+from ralph.loops.session.memory import folder_of
 
 WINDOW = {"CLAUDE_CONTEXT_WINDOW": "1000"}  # so that 40 bytes are a percent
 
@@ -208,8 +208,9 @@ def test_the_state_is_where_all_state_is(monkeypatch: pytest.MonkeyPatch) -> Non
         {"HOME": "/h"},
         {},
     ):
-        assert state_root(changes) == state_dir.state_root(changes)
-    assert state_root({"HOME": "relative"}) == ""
+        assert folder_of(changes) == os.path.join(state_dir.state_root(changes), "sessions")
+    with pytest.raises(OSError, match="no state directory"):
+        folder_of({"HOME": "relative"})
 
 
 def test_where_the_state_cannot_be_written_the_temporary_directory_serves(

@@ -177,7 +177,7 @@ def test_the_settings_may_allow_commands(
     for name, text in (("settings.json", shared), ("settings.local.json", local)):
         if text is not None:
             (tmp_path / ".ralph" / name).write_text(text)
-    assert choices(str(tmp_path)).allow == allow
+    assert choices(str(tmp_path))[1] == allow
 
 
 def test_an_allowed_command_passes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.adapters import await_that
 from ralph.errors import StateError
 from ralph.journal import journal as journal_module
 from ralph.journal.journal import FileJournal, read_journal
@@ -37,7 +38,6 @@ from ralph.kernel.facts import (
 )
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Spent
-from ralph.kernel.proof import Stand
 from ralph.kernel.tasks.task import Assignment, Mode
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.verdict import (
@@ -53,7 +53,7 @@ from ralph.kernel.verdict import (
     Verdict,
     Wait,
 )
-from ralph.kernel.world import Snapshot
+from ralph.kernel.world import Snapshot, Stand
 
 FINDING = Finding("make test", "it\nfails \u2028 \x00 'é' 😀", Placement.PREPEND, 2, "log", "gist")
 TURN = Turn(
@@ -240,6 +240,16 @@ def test_each_record_is_on_disk_before_the_next_thing_happens(tmp_path: Path) ->
     assert read_journal(str(path))[0] == [Resumed(1.0, 1)]
 
 
+def test_a_write_that_takes_only_a_part_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is nearly full, or a signal in the middle."""
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: really(file, data[: len(data) // 2 + 1]))
+    path = written(tmp_path / "journal.jsonl")
+    assert tuple(read_journal(str(path))[0]) == FACTS
+
+
 def test_a_full_disk_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").symlink_to("/dev/full")
     journal = FileJournal(str(tmp_path / "journal.jsonl"))
@@ -268,16 +278,20 @@ def test_closing_waits_for_the_thread_that_syncs(tmp_path: Path) -> None:
     assert len(read_journal(journal.path)[0]) == 100
 
 
+@pytest.mark.parametrize("decided", [0, 100])
 def test_syncs_are_few_and_the_last_one_has_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decided: int
 ) -> None:
-    """ADR 9: "at most ten times a second, and is awaited at the end"."""
+    """ADR 9: "at most ten times a second, and is awaited at the end"; also what was recorded after
+    the last decision."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
     monkeypatch.setattr(journal_module, "_SYNC_EVERY", 3600.0)
     journal = FileJournal(str(tmp_path / "journal.jsonl"))
-    for _ in range(100):
+    for _ in range(decided):
         journal.record(Decided(1.0, Boundary.OPENING, Continue()))
+    await_that(lambda: bool(synced) or not decided)
+    journal.record(Settled(2.0, Stop(Reason.COMPLETED)))
     journal.close()
     assert synced[-1] == os.path.getsize(journal.path)
     assert len(synced) <= 3

@@ -9,7 +9,7 @@ import pytest
 
 from ralph.errors import StateError
 from ralph.journal.ledger import FILE, Ledger, read_ledger
-from ralph.journal.spending import LedgerEntry, Sum, by_day, by_run, total
+from ralph.journal.spending import LedgerEntry, Sum, sums_by, total
 from ralph.kernel.events import Progress, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started, Step
 from ralph.kernel.tasks.task import Assignment
@@ -242,8 +242,8 @@ ENTRIES = (entry(1.0, "a", 1.0), entry(2.0, "b", None), entry(30.0, "a", 0.5))
 def test_sums() -> None:
     a = Sum(1.5, 0, Usage(2, 4), 2, 6.0)
     b = Sum(0.0, 1, Usage(1, 2), 1, 3.0)
-    assert by_run(ENTRIES) == {"a": a, "b": b}
-    tens = by_day(ENTRIES, lambda time: str(int(time) // 10))
+    assert sums_by(ENTRIES, lambda entry: entry.run) == {"a": a, "b": b}
+    tens = sums_by(ENTRIES, lambda entry: str(int(entry.time) // 10))
     assert list(tens) == ["0", "3"]
     assert tens["0"] == Sum(1.0, 1, Usage(2, 4), 2, 6.0)
     assert total(ENTRIES) == Sum(1.5, 1, Usage(3, 6), 3, 9.0)

@@ -43,6 +43,21 @@ def no_room() -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, heard)
 
 
+@pytest.fixture(autouse=True)
+def let_go(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No lock outlives its test: this process would be taken for a run above those of others."""
+    taken, acquire = list[Lock](), Lock.acquire
+
+    def acquire_and_remember(lock: Lock, run: str, since: float) -> object:
+        taken.append(lock)
+        return acquire(lock, run, since)
+
+    monkeypatch.setattr(Lock, "acquire", acquire_and_remember)
+    yield
+    for lock in taken:
+        lock.release()
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "project" / "run.lock"

@@ -7,7 +7,7 @@ import pytest
 
 from ralph.errors import StateError
 from ralph.journal.journal import JOURNAL, FileJournal
-from ralph.journal.merged import Chronicle
+from ralph.journal.merged import MergedJournal
 from ralph.journal.runs import Run, workers_at
 from ralph.kernel.facts import Assigned, Fact, Resumed, Returned
 from ralph.kernel.state import replay
@@ -59,9 +59,9 @@ def back(time: float, number: int) -> Returned:
     return Returned(time, f"T-{number}", name(number), Accept(("claimed",)))
 
 
-def told(chronicle: Chronicle) -> list[tuple[float, str]]:
+def told(merged: MergedJournal) -> list[tuple[float, str]]:
     """When, and to what one was sent; of the run itself nothing."""
-    found = chronicle.new()
+    found = merged.new()
     return [(one.fact.time, one.sent.assignment.task if one.sent else "") for one in found]
 
 
@@ -70,10 +70,10 @@ def test_the_order_is_that_of_time(journals: Journals) -> None:
     journals.worker(1, 3, 5)
     journals.worker(2, 4, 7, 8)
     journals.close()
-    chronicle = Chronicle(journals.run)
+    merged = MergedJournal(journals.run)
     tasks = ["", "", "T-1", "T-2", "T-1", "", "T-2", "T-2", ""]
-    assert told(chronicle) == list(zip(map(float, range(1, 10)), tasks, strict=True))
-    assert told(chronicle) == []
+    assert told(merged) == list(zip(map(float, range(1, 10)), tasks, strict=True))
+    assert told(merged) == []
 
 
 def test_facts_of_the_same_time_have_an_order(journals: Journals) -> None:
@@ -81,22 +81,22 @@ def test_facts_of_the_same_time_have_an_order(journals: Journals) -> None:
     for number in (3, 2, 1):
         journals.worker(number, 1, 1)
     journals.close()
-    found = [task for _, task in told(Chronicle(journals.run))]
+    found = [task for _, task in told(MergedJournal(journals.run))]
     assert found == ["", "", "", "T-1", "T-1", "T-2", "T-2", "T-3", "T-3"]
 
 
 def test_what_is_added_is_found_with_workers_sent_later(journals: Journals) -> None:
-    chronicle = Chronicle(journals.run)
-    assert told(chronicle) == [], "there is no journal yet"
+    merged = MergedJournal(journals.run)
+    assert told(merged) == [], "there is no journal yet"
     journals.lead(sent(1, 1))
-    assert told(chronicle) == [(1, "")]
+    assert told(merged) == [(1, "")]
     journals.worker(1, 2)
     journals.lead(sent(3, 2))
-    assert told(chronicle) == [(2, "T-1"), (3, "")]
+    assert told(merged) == [(2, "T-1"), (3, "")]
     journals.worker(2, 4)
     journals.worker(1, 5)
     journals.lead(back(6, 1))
-    assert told(chronicle) == [(4, "T-2"), (5, "T-1"), (6, "")]
+    assert told(merged) == [(4, "T-2"), (5, "T-1"), (6, "")]
     journals.close()
 
 
@@ -105,7 +105,7 @@ def test_a_clock_that_was_set_back_loses_nothing(journals: Journals) -> None:
     journals.lead(sent(10, 1), back(2, 1))
     journals.worker(1, 11, 3, 12)
     journals.close()
-    assert sorted(told(Chronicle(journals.run))) == [
+    assert sorted(told(MergedJournal(journals.run))) == [
         (2, ""),
         (3, "T-1"),
         (10, ""),
@@ -119,13 +119,13 @@ def test_a_worker_that_grew_while_its_lead_was_read_is_told_before_its_return(
 ) -> None:
     journals.lead(sent(1, 1))
     journals.worker(1, 2)
-    chronicle = Chronicle(journals.run)
-    found = chronicle.new()
+    merged = MergedJournal(journals.run)
+    found = merged.new()
     assert [next(found).fact.time for _ in range(2)] == [1, 2]
     journals.lead(Resumed(3, 7))
     journals.worker(1, 4)
     journals.lead(back(5, 1))
-    rest = [one.fact.time for one in found] + [one.fact.time for one in chronicle.new()]
+    rest = [one.fact.time for one in found] + [one.fact.time for one in merged.new()]
     assert sorted(rest) == [3, 4, 5]
     assert rest.index(4) < rest.index(5)
     journals.close()
@@ -139,7 +139,7 @@ def test_a_thousand_workers_leave_few_files_open(journals: Journals) -> None:
     journals.close()
     before = len(os.listdir("/proc/self/fd"))
     most = 0
-    for _ in Chronicle(journals.run).new():
+    for _ in MergedJournal(journals.run).new():
         most = max(most, len(os.listdir("/proc/self/fd")) - before)
     assert most <= 3
 
@@ -149,7 +149,7 @@ def test_a_name_that_leads_elsewhere_is_not_followed(journals: Journals, run: st
     strange = Assigned(1, Assignment("T-1"), run)
     journals.lead(strange)
     journals.close()
-    assert told(Chronicle(journals.run)) == [(1, "")]
+    assert told(MergedJournal(journals.run)) == [(1, "")]
     assert workers_at(journals.run, replay((strange,))) == []
 
 
@@ -160,4 +160,4 @@ def test_a_line_that_was_changed_is_named(journals: Journals) -> None:
     path = Path(journals.run.directory, "runs", name(1), JOURNAL)
     path.write_text(path.read_text().replace('"time":2.0', '"time":2.5').replace(":2,", ":7,"))
     with pytest.raises(StateError, match=name(1)):
-        told(Chronicle(journals.run))
+        told(MergedJournal(journals.run))

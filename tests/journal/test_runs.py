@@ -19,7 +19,6 @@ from ralph.journal.lock import Lock, Owner, read_owner
 from ralph.journal.runs import (
     Facts,
     Growing,
-    GrowingLines,
     Run,
     account_of,
     all_runs,
@@ -337,7 +336,7 @@ def test_facts_come_as_they_are_written(root: Path, here: Path) -> None:
 
 def test_a_line_is_told_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    lines = GrowingLines(str(path))
+    lines = Growing(str(path))
     assert list(lines.lines()) == []
     with path.open("ab", 0) as file:
         file.write(b"one\ntw")

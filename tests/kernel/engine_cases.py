@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from kits.loop_fakes import FakeWorkbench
 from ralph.kernel.case import Case
 from ralph.kernel.claims import find_claims
 from ralph.kernel.events import Failure, Usage
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.patience import Patience
 from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Assignment, Backlog, Mode, ReviewStatus, Status, Task
 from ralph.kernel.turn import Ending, Pulse, Turn
@@ -22,7 +23,7 @@ from ralph.loops.session.policy import session
 from ralph.loops.stories.policy import reviewed
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.loops.supervise.policy import supervise
-from ralph.testing.fakes import FakeWorkbench, FakeWorld
+from ralph.testing.fakes import FakeWorld
 
 SMALL = Limits(iterations=6, seconds=500.0, dollars=4.0)
 PATIENT = Patience(turn=60.0, idle=20.0, stop_grace=5.0, max_wait=1000.0, stall_after=3)

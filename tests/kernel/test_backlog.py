@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.kernel.tasks.backlog import TRANSITIONS, chosen, cycle, legal, unknown_blockers
-from ralph.kernel.tasks.task import Backlog, Status, Task
+from ralph.kernel.tasks.task import (
+    TRANSITIONS,
+    Backlog,
+    Status,
+    Task,
+    chosen,
+    cycle,
+    legal,
+    unknown_blockers,
+)
 
 FOLLOWS = {
     "pending": "in_progress blocked done cancelled",

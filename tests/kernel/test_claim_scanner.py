@@ -1,5 +1,7 @@
 """The scanner: the same claims however the text is cut, and flat memory."""
 
+import itertools
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -38,6 +40,16 @@ def test_any_chunking_gives_the_same_claims(pieces: list[str]) -> None:
     """Issue 2: property (d); an agent's text comes in blocks of any size."""
     text = "".join(pieces)
     assert scan(pieces) == scan([text]) == find_claims(text)
+
+
+def test_a_claim_is_found_wherever_its_tags_are_cut() -> None:
+    """At every character, and at any two: blocks of a stream end anywhere."""
+    text = f"<response>{DONE} so"
+    ends = range(len(text) + 1)
+    for first, second in itertools.combinations_with_replacement(ends, 2):
+        pieces = [text[:first], text[first:second], text[second:]]
+        assert scan(pieces) == (Claim(DONE),), pieces
+    assert scan([*text]) == (Claim(DONE),)
 
 
 @given(st.lists(st.text()))

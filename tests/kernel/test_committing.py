@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.kernel.committing import committed
 from ralph.kernel.facts import Fact, Proved, Step
-from ralph.kernel.findings import Finding
+from ralph.kernel.findings import Finding, undone
 from ralph.kernel.ports import Committed, Gate
-from ralph.kernel.proof import undone
+from ralph.kernel.proving import committed
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Turn
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeTrees, FakeWorld, MemoryJournal, fake_ports

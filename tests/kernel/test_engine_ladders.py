@@ -7,6 +7,7 @@ from engine_cases import cases, policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kits.thorough import examples
 from ralph.kernel.case import Case, Ladder, decide
 from ralph.kernel.ports import Policy
 from ralph.kernel.verdict import LEGAL, Boundary, Continue, Cut, Release, Stop, Wait
@@ -14,7 +15,7 @@ from ralph.kernel.world import Signals
 from ralph.testing.fakes import FakeWorld
 
 POLICIES = policies(FakeWorld())
-FEWER = settings(max_examples=60)  # a case has thirty fields to draw, and this runs often
+FEWER = settings(max_examples=examples(60))  # a case has thirty fields to draw, and this runs often
 STARTING = [name for name in POLICIES if name != "session"]
 
 
@@ -38,7 +39,7 @@ def ladder(policy: Policy, boundary: Boundary) -> Ladder:
 @FEWER
 @given(data=st.data())
 def test_some_rule_always_answers(name: str, boundary: Boundary, data: st.DataObject) -> None:
-    """`decide` itself refuses what is not legal: see IllegalAnswerError."""
+    """`decide` itself refuses what is not legal: an AssertionError."""
     answer = decide(data.draw(cases(boundary)), ladder(POLICIES[name], boundary))
     assert isinstance(answer, LEGAL[boundary])
 

@@ -9,6 +9,7 @@ from engine_cases import SIGNALS, TASKS, TURNS, policies
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kits.loop_fakes import FakeScm
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.case import Case
 from ralph.kernel.engine import run, stop_hook
@@ -20,15 +21,7 @@ from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Order, Turn
 from ralph.kernel.verdict import Verdict
 from ralph.kernel.world import Signals
-from ralph.testing.fakes import (
-    FakeAgent,
-    FakeClock,
-    FakeGate,
-    FakeScm,
-    FakeWorld,
-    MemoryJournal,
-    fake_ports,
-)
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 HISTORIES = st.lists(TURNS | st.tuples(TURNS, TURNS), min_size=1, max_size=6)
 

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kits.loop_fakes import FakeChildRuns, FakeScm, FakeWorkbench
 from ralph.kernel.claims import find_claims
 from ralph.kernel.engine import run
 from ralph.kernel.events import Failure
 from ralph.kernel.facts import Decided, Ended, Fact, Resumed, Settled, Started, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience
 from ralph.kernel.ports import Policy
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.tasks.task import Backlog, ReviewStatus, Task
 from ralph.kernel.turn import Order, Role, Turn
@@ -27,15 +28,12 @@ from ralph.kernel.verdict import Boundary, Stop, Wait
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.policy import tasks
 from ralph.loops.prompt.policy import harness
-from ralph.loops.stories.policy import NoDesk, reviewed
+from ralph.loops.stories.policy import Desk, reviewed
 from ralph.loops.supervise.policy import supervise
 from ralph.testing.fakes import (
     FakeAgent,
     FakeClock,
-    FakeCompany,
     FakeGate,
-    FakeScm,
-    FakeWorkbench,
     FakeWorld,
     KilledError,
     MemoryJournal,
@@ -119,13 +117,13 @@ def backlog() -> Stage:
 
 def restarts() -> Stage:
     """S: two restarts, then someone writes DONE; the children are waited for."""
-    world, company, agent = FakeWorld(), FakeCompany(), FakeAgent([WORK, CRASH])
+    world, child_runs, agent = FakeWorld(), FakeChildRuns(), FakeAgent([WORK, CRASH])
 
     def mark() -> None:
         world.asked = Signals(done_at=1.0) if agent.orders[-1].iteration == 3 else Signals()
 
     clock = FakeClock(tick=0.5, during_rest=mark)
-    return Stage(supervise(child_runs=company), agent, world, lambda: company.told, clock)
+    return Stage(supervise(child_runs=child_runs), agent, world, lambda: child_runs.told, clock)
 
 
 def stories() -> Stage:
@@ -139,7 +137,7 @@ def stories() -> Stage:
         review = reviews[order.iteration]
         world.update("US-1", review=review, passes=review is ReviewStatus.APPROVED)
 
-    class Desk(NoDesk):
+    class CorrectingDesk(Desk):
         def correct(self, state: RunState) -> str:
             if not state.findings:
                 return ""
@@ -148,7 +146,7 @@ def stories() -> Stage:
             return "corrected"
 
     law = FakeGate("law", always=True, fails_in=frozenset({1}), finding=Finding("law", "illegal"))
-    policy = reviewed(Desk(), patience=Patience(fail_after=2), gates=(law,))
+    policy = reviewed(CorrectingDesk(), patience=Patience(fail_after=2), gates=(law,))
     agent = FakeAgent([COMPLETE, WORK, WORK, WORK, WORK], during=edit)
     return Stage(policy, agent, world, lambda: (corrected, world.tasks))
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from engine_cases import policies
 
+from kits.loop_fakes import FakeScm
 from ralph.kernel.case import Case
 from ralph.kernel.claims import find_claims
-from ralph.kernel.engine import run, stop_hook
+from ralph.kernel.engine import first_order, run, stop_hook
 from ralph.kernel.facts import Began, Checked, Checking, Decided, Ended, Fact, Settled, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
@@ -16,20 +17,13 @@ from ralph.kernel.ports import Policy, Ports
 from ralph.kernel.rules import carry_on, nothing_left
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.tasks.select import first_open
-from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.turn import Order, Turn
+from ralph.kernel.tasks.task import Assignment, Backlog, ReviewStatus, Task
+from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.verdict import Accept, Boundary, Continue, Feedback, Reason, Stop, Verdict
 from ralph.kernel.world import Snapshot
 from ralph.loops.prompt.policy import harness
-from ralph.testing.fakes import (
-    FakeAgent,
-    FakeClock,
-    FakeGate,
-    FakeScm,
-    FakeWorld,
-    MemoryJournal,
-    fake_ports,
-)
+from ralph.loops.stories.policy import reviewed
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 WORK = Turn(text="working", tools=1)
 DONE = Turn(claims=find_claims("<response>DONE</response>"))
@@ -50,6 +44,18 @@ def test_the_facts_of_a_run_in_their_order() -> None:
     begin, check = [Decided, Began, Ended], [Checking, Checked, Decided]
     iterations = [*begin, *check, Settled, *begin, *check, Step, Step, Settled]
     assert [type(fact) for fact in facts] == [*iterations, Decided, Settled]
+
+
+def test_the_first_order_is_what_a_run_would_ask_for() -> None:
+    """H §CLI, R §3: `--dry-run` shows it; a story that waits for its review begins with that."""
+    backlog = Backlog((Task("S-1", text="do it", review=ReviewStatus.NEEDS_REVIEW),))
+    order = first_order(reviewed(), backlog, 0.0)
+    assert order is not None
+    assert (order.iteration, order.role, order.dollars) == (1, Role.REVIEW, None)
+    assert order.prompt == "Mode: review\nStory: S-1\n\ndo it"
+    plain = first_order(harness(Limits(dollars=2.0)), Backlog((Task("prompt", text="do"),)), 0.0)
+    assert plain == Order("do", 1, Role.WORK, 2.0)
+    assert first_order(reviewed(), Backlog(), 0.0) is None
 
 
 def test_what_the_facts_say() -> None:

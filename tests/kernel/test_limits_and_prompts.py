@@ -4,12 +4,11 @@ import pytest
 
 from ralph.kernel.events import Usage, Used
 from ralph.kernel.facts import Landed
-from ralph.kernel.limits import Limits, Prices, Spent, cost_of, exceeded, least, left, priced
+from ralph.kernel.limits import Limits, Prices, Spent, exceeded, least, left, priced
 from ralph.kernel.prompt import (
     completion_sentence,
     count_line,
     cut_off,
-    cut_off_notice,
     landed,
     place,
 )
@@ -31,6 +30,7 @@ APPEND, PREPEND, REPLACE = Placement.APPEND, Placement.PREPEND, Placement.REPLAC
         (Limits(iterations=0), Spent(), "0 iterations used up"),
         (Limits(seconds=90.0), Spent(1, 90.0), "1m30s of time used up"),
         (Limits(dollars=2.5), Spent(1, 1.0, 2.617), "$2.5 used up (spent $2.62)"),
+        (Limits(dollars=2.5), Spent(1, 1.0, 2.5), "$2.5 used up (spent $2.50)"),
         (Limits(1, 1.0, 1.0), Spent(1, 1.0, 1.0), "1 iteration used up"),
     ],
 )
@@ -48,7 +48,7 @@ def test_what_is_left_and_what_is_least() -> None:
 def test_tokens_have_prices_by_the_million() -> None:
     """ADR 15: `agent.prices`, for agents that report no cost."""
     usage = Usage(input=2_000_000, output=100_000, cache_read=500_000, cache_write=40_000)
-    assert cost_of(usage, Prices(1.0, 10.0, 0.1, 1.25)) == pytest.approx(3.1)
+    assert priced(Used(usage), Prices(1.0, 10.0, 0.1, 1.25)) == pytest.approx(3.1)
 
 
 def test_usage_adds_up() -> None:
@@ -102,7 +102,7 @@ def test_a_turn_taken_again_after_a_crash_is_told_so() -> None:
     """ADR 21: "on resume the agent is told that iteration n was cut off"."""
     assert cut_off(NEW) == ()
     [notice] = cut_off(RunState(iteration=7, cut_off=True))
-    assert notice == Feedback(cut_off_notice(7), PREPEND)
+    assert notice.placement is PREPEND
     assert "Iteration 7 was cut off" in notice.text
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kits.loop_fakes import FakeScm
 from ralph.kernel.case import Case
 from ralph.kernel.claims import Claim
 from ralph.kernel.engine import run
@@ -11,19 +12,17 @@ from ralph.kernel.facts import Checked, Checking, Proved
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
 from ralph.kernel.ports import Gate
-from ralph.kernel.proof import Stand, hook_words
-from ralph.kernel.proving import prove
+from ralph.kernel.proving import hook_words, prove
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Boundary
-from ralph.kernel.world import Signals, Snapshot
+from ralph.kernel.world import Signals, Snapshot, Stand
 from ralph.loops.prompt.policy import harness
 from ralph.testing.fakes import (
     FakeAgent,
     FakeClock,
     FakeGate,
-    FakeScm,
     FakeTrees,
     FakeWorld,
     MemoryJournal,

@@ -17,9 +17,10 @@ from kits.cases import (
     opening,
     said,
 )
-from ralph.kernel.case import Case, IllegalAnswerError, decide
+from ralph.kernel.case import Case, decide
 from ralph.kernel.contracts import PromiseTag, ResponseTag
 from ralph.kernel.events import Usage
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.rules import (
     Asks,
@@ -33,7 +34,6 @@ from ralph.kernel.rules import (
     cancelled,
     carry_on,
     describe_failure,
-    interrupted,
     nothing_left,
     paused,
     refused,
@@ -61,7 +61,7 @@ from ralph.kernel.verdict import (
     Wait,
 )
 from ralph.kernel.world import Signals, Snapshot
-from ralph.loops.supervise.rules import CarryOn
+from ralph.loops.supervise.policy import CarryOn
 from ralph.text.words import counted
 
 ASKED = Signals(cancels=1, cancelled_at=NOW)
@@ -85,7 +85,7 @@ def test_the_first_rule_that_answers_wins() -> None:
 
 
 def test_an_answer_that_is_not_legal_is_a_bug_that_names_its_rule() -> None:
-    with pytest.raises(IllegalAnswerError, match=r"cuts.*Cut\(why='never mind'.*not legal at open"):
+    with pytest.raises(AssertionError, match=r"cuts.*Cut\(why='never mind'.*not legal at open"):
         decide(opening(), (silent, cuts))
 
 
@@ -153,10 +153,10 @@ def test_the_last_rungs() -> None:
 def test_after_a_signal_the_answer_is_130_whatever_was_claimed() -> None:
     """ADR 2."""
     done = said("<response>DONE</response>")
-    answer = interrupted(closing(done, signals=ASKED))
+    answer = cancelled(closing(done, signals=ASKED))
     assert isinstance(answer, Stop)
     assert answer.reason.exit_code == 130
-    assert interrupted(closing(done)) is None
+    assert cancelled(closing(done)) is None
 
 
 def test_an_agent_that_cannot_be_started_ends_the_run() -> None:
@@ -276,12 +276,14 @@ def test_another_set_of_findings_is_progress_and_another_log_is_not() -> None:
 
 
 def test_objections_go_back_to_the_agent_commands_first() -> None:
-    """H: a REPLACE wipes what stood before it; it shall not wipe that the turn failed."""
-    finding = replace(FINDING, placement=Placement.PREPEND)
-    case = closing(replace(said("DONE"), exit_code=2), findings=(finding,))
+    """H: a REPLACE wipes what stood before it; it shall not wipe the host's own objections, nor
+    that the turn failed."""
+    finding, ours = replace(FINDING, placement=Placement.PREPEND), Finding("protect", "leave it")
+    case = closing(replace(said("DONE"), exit_code=2), findings=(ours, finding))
     assert Objections(ResponseTag())(case) == Continue(
         (
             Feedback("the tests fail", Placement.PREPEND),
+            Feedback("leave it"),
             Feedback("The previous iteration failed: exit code 2"),
             Feedback(
                 "Not complete yet: The bare word DONE does not count; "

@@ -38,9 +38,9 @@ from ralph.loops.backlog.rules import (
     proven,
     withdrawn,
 )
-from ralph.loops.session.rules import ULTRAWORK, Disbelieved, Remind
+from ralph.loops.session.policy import ULTRAWORK, Disbelieved, Remind
 from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SilentRetry
-from ralph.loops.supervise.rules import WaitCode, marked_done, waiting
+from ralph.loops.supervise.policy import WaitCode, marked_done, waiting
 
 # ------------------------------------------------------------------ B, tasks
 

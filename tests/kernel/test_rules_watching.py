@@ -12,7 +12,7 @@ from ralph.kernel.turn import Pulse
 from ralph.kernel.verdict import Cut
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.rules import TaskTimeLeft
-from ralph.loops.supervise.rules import DoneGrace
+from ralph.loops.supervise.policy import DoneGrace
 
 BOTH = Timeouts(turn=60.0, idle=20.0)
 

@@ -125,6 +125,7 @@ GOOD = Task("good", review=ReviewStatus.APPROVED, passes=True)
         ([Task("a", priority=1, blocked_by=("new",)), Task("new", priority=2)], Assignment("new")),
         ([Task("a", blocked_by=("good",)), GOOD], Assignment("a")),
         ([replace(LOOK, blocked_by=("new",)), NEW], Assignment("look", mode=Mode.REVIEW)),
+        ([replace(FIX, blocked_by=("new",)), NEW], Assignment("fix", mode=Mode.REVIEW_FIX)),
         ([GOOD], None),
         ([], None),
         ([Task("odd", passes=True), Task("odder", review=ReviewStatus.APPROVED)], None),

@@ -169,6 +169,14 @@ def test_what_is_counted_in_a_row() -> None:
     assert (state.failures, state.stalls) == (0, 0)
 
 
+def test_refused_commits_are_counted_in_a_row_whatever_tasks_they_are_of() -> None:
+    """A hook that refuses everything would use up one task after the other."""
+    refused = Step(1.0, "commit", ok=False, detail="lint")
+    steps = (refused, Step(1.0, "sync", ok=False), refused, Step(1.0, "commit"), refused)
+    counts = [replay(steps[: number + 1]).refusals for number in range(len(steps))]
+    assert counts == [1, 1, 2, 0, 1]
+
+
 @pytest.mark.parametrize("verdict", [Accept(("claimed",)), Park("no key")])
 def test_the_next_task_starts_without_the_last_ones_objections(verdict: Verdict) -> None:
     """A task must not be parked because the one before it made no progress."""

@@ -7,7 +7,7 @@ from ralph.kernel.claims import find_claims
 from ralph.kernel.engine import run
 from ralph.kernel.events import Failure
 from ralph.kernel.facts import Began, Checked, Decided, Ended, Fact, Step
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, Trees
 from ralph.kernel.state import NEW, RunState, replay
 from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.verdict import Boundary, Stop, Verdict
@@ -75,12 +75,13 @@ def play(
     world: FakeWorld | None = None,
     clock: FakeClock | None = None,
     state: RunState = NEW,
+    trees: Trees | None = None,
 ) -> Played:
     """Run the history to its end."""
     agent = agent if isinstance(agent, FakeAgent) else FakeAgent(agent)
     world, clock = world or FakeWorld(), clock or FakeClock()
     journal = MemoryJournal(killed_after=ENDLESS)
-    stop = run(policy, fake_ports(agent, world, journal, clock), state)
+    stop = run(policy, fake_ports(agent, world, journal, clock, trees), state)
     return Played(stop, journal.facts, agent, world, clock)
 
 

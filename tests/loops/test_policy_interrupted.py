@@ -3,16 +3,22 @@
 import pytest
 
 from kits.histories import CRASH, CUT, DONE, WORK, Played, play
+from kits.loop_fakes import FakeWorkbench
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Launching, Resumed, Settled
 from ralph.kernel.findings import Finding
-from ralph.kernel.limits import Limits
+from ralph.kernel.limits import Limits, Spent
+from ralph.kernel.ports import Policy
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
-from ralph.kernel.verdict import Boundary, Reason, Stop
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Boundary, Continue, Reason, Stop
+from ralph.kernel.world import Signals
+from ralph.loops.backlog.policy import Bounds, tasks
 from ralph.loops.prompt.policy import harness
+from ralph.loops.stories.policy import reviewed
 from ralph.loops.supervise.policy import supervise
-from ralph.testing.fakes import FakeGate
+from ralph.testing.fakes import FakeGate, FakeWorld
 
 ASKED = Stop(Reason.INTERRUPTED, "asked to stop")
 
@@ -82,3 +88,36 @@ def test_a_turn_that_a_crash_cut_off_has_cost_nobody_knows_what() -> None:
     assert replay([began, resumed]).spent.uncounted == 0
     message = Launching(901.0, Role.MESSAGE, "text", "/tmp/none")
     assert replay([began, message, resumed]).spent.uncounted == 0
+
+
+MONEY = Limits(iterations=2, dollars=1.0)
+POLICIES = [
+    harness(MONEY),
+    supervise(2, limits=MONEY),
+    reviewed(limits=MONEY),
+    tasks(FakeWorkbench(FakeWorld()), Bounds(run=MONEY)),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_turn_that_a_crash_cut_off_is_not_paid_again_where_the_run_has_to_end(
+    policy: Policy,
+) -> None:
+    """Nobody asks the opening ladder: the turn has begun. An iteration that is taken again has not
+    been spent, money has."""
+    spent = [*facts(replace(WORK, cost_usd=0.4))[:3], Decided(911.0, Boundary.CLOSING, Continue())]
+    cut_off: list[Fact] = [
+        *spent,
+        Settled(911.0, Continue()),
+        Began(912.0, 2, Assignment("prompt")),
+        Launching(913.0, Role.WORK, "claude", "/tmp/none"),
+        Resumed(950.0, 8),
+    ]
+    world = FakeWorld(asked=Signals(1, 950.0))
+    asked = play(policy, [WORK], world, state=replay(cut_off))
+    assert (asked.turns, asked.exit_code) == (0, 130)
+    again = play(policy, [WORK], state=replay(cut_off))
+    assert again.agent.orders[0].iteration == 2
+    paid = replace(replay(cut_off), spent=Spent(2, dollars=1.0))
+    ended = play(policy, [WORK], state=paid)
+    assert (ended.turns, ended.exit_code) == (0, 1)

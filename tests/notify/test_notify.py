@@ -13,6 +13,7 @@ from kits.adapters import has_ended
 from ralph.kernel.verdict import Cut
 from ralph.notify.notifier import Notify, notify_problem
 from ralph.processes import user_command
+from ralph.processes.child import Child, Command, Reader, start
 
 EVENT: dict[str, Any] = {
     "event": "blocked",
@@ -99,10 +100,35 @@ def test_a_failing_command_is_told_once_and_ends_nothing(
 
 def test_a_command_that_hangs_is_ended_with_what_it_started(person: Person) -> None:
     """30 seconds at most; here less."""
-    slow = user_command.Aside(str(person.workspace), os.environ, patience=0.3)
+    slow = user_command.UserCommands(str(person.workspace), os.environ, patience=0.3)
     trouble = slow.run("sleep 99 & echo $! > pid; trap '' INT TERM; sleep 99", EVENT)
     assert trouble == user_command.Trouble("it took longer than 0.3s", late=True)
     assert has_ended(int((person.workspace / "pid").read_text()))
+
+
+class Keeping:
+    """A starter that can start a person's command beside an agent."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def __call__(
+        self, command: Command, on_output: Reader = None, on_error: Reader = None
+    ) -> Child:
+        self.started.append("agent")
+        return start(command, on_output, on_error)
+
+    def beside(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
+        self.started.append("person")
+        return start(command, on_output, on_error)
+
+
+def test_the_command_is_a_persons_and_not_the_runs(workspace: Path) -> None:
+    """ADR 10: it may do what an agent may not; and the keeper has one child at a time."""
+    keeping, told = Keeping(), list[str]()
+    notify = Notify("exit 0", (), str(workspace), os.environ, told.append, start=keeping)
+    notify.send(EVENT)
+    assert (keeping.started, told) == (["person"], [])
 
 
 def test_whoever_asks_twice_to_stop_does_not_wait_for_a_command(person: Person) -> None:
@@ -124,7 +150,7 @@ def test_whoever_asks_twice_to_stop_does_not_wait_for_a_command(person: Person) 
     [("/no/such/place", "true", "No such file"), (".", "a\0b", "null byte")],
 )
 def test_a_command_that_cannot_be_run(workspace: str, command: str, why: str) -> None:
-    trouble = user_command.Aside(workspace, os.environ).run(command, EVENT)
+    trouble = user_command.UserCommands(workspace, os.environ).run(command, EVENT)
     assert trouble is not None
     assert trouble.words.startswith("it could not be run: ")
     assert why in trouble.words

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import ralph
 from ralph.journal import lock
 from ralph.journal.lock import Lock
 from ralph.processes import ancestry
@@ -18,11 +19,12 @@ from ralph.processes.child import start as directly
 from ralph.processes.keeper import Keeper
 from ralph.processes.procfs import open_files
 
-LOOK = (
-    sys.executable,
-    "-c",
-    "from ralph.processes.ancestry import runs_above; print(runs_above())",
-)
+# By this very tree, whatever is cleared from the environment.
+SCRIPT = f"""
+import sys; sys.path.insert(0, {os.path.dirname(ralph.__path__[0])!r})
+from ralph.processes.ancestry import runs_above; print(runs_above())
+"""
+LOOK = (sys.executable, "-c", SCRIPT)
 LOCK = "state/x-01234567/run.lock"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
@@ -109,7 +111,8 @@ def test_all_that_is_below_a_process_which_adopts_is_of_its_run(
     held.callback(stranger.kill)
     signs = [*ancestry.adopts(), *ancestry.spares(stranger.pid)]
     assert seen(directly) == (place,)
-    assert ancestry._SPARES + str(stranger.pid) in ancestry._signs(open_files(os.getpid()))
+    shown = f"/memfd:{ancestry._SPARES}{stranger.pid} (deleted)"
+    assert shown in open_files(os.getpid())
     for sign in signs:
         os.close(sign)
     assert seen(directly) == ()

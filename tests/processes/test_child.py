@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from kits.adapters import await_that, has_ended, is_alive, let_it_be, shell
 from ralph.kernel.verdict import Cut
 from ralph.processes import child as process
-from ralph.processes.child import Child, Command, Exit, start
+from ralph.processes.child import Child, Command, Exit, run_and_hear, start
 from ralph.processes.keeper import Keeper
 
 IGNORES_INT = "trap '' INT; echo ready; while :; do sleep 0.05; done"
@@ -90,11 +91,15 @@ def test_ten_megabytes_on_both_pipes_arrive_whole() -> None:
     assert (len(heard.output), len(heard.errors)) == (size, size)
 
 
-def test_with_a_log_everything_goes_there_in_order(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as log:
-        child = start(shell("echo out; echo err >&2; echo end"), log=log)
-        assert child.wait(let_it_be).code == 0
-    assert (tmp_path / "log").read_bytes() == b"out\nerr\nend\n"
+def test_one_reader_of_both_hears_everything_in_order() -> None:
+    said = run_and_hear(
+        start, shell("echo out; echo err >&2; echo end; exit 3"), lambda _: None, 99
+    )
+    assert (said[0].code, said[1]) == (3, "out\nerr\nend")
+
+
+def test_of_much_output_the_last_is_kept() -> None:
+    assert run_and_hear(start, shell("echo 1234; echo 5678"), lambda _: None, 4)[1] == "678"
 
 
 def test_a_child_that_closes_its_output_early_is_waited_for() -> None:
@@ -171,22 +176,35 @@ def test_who_ignores_a_signal_gets_the_next(quick_ticks: None, script: str, code
 def test_a_more_urgent_request_hastens_the_end(quick_ticks: None) -> None:
     """ADR 7: the second signal ends the tree now; the reason stays the first one."""
     heard = Heard()
-    answers = iter([Cut("slow", grace=3600), Cut("slow", grace=3600)])
+    answers = iter([Cut("slow", grace=5), Cut("slow", grace=5)])
     ended = heard.start(shell(IGNORES_BOTH)).wait(
         lambda: next(answers, Cut("now", grace=0.05)) if heard.output else None
     )
-    assert ended.code == 128 + signal.SIGKILL
-    assert ended.cut is not None
-    assert ended.cut.why == "slow"
+    assert (ended.code, ended.cut) == (128 + signal.SIGKILL, Cut("slow", grace=0.05))
 
 
 def test_a_less_urgent_request_changes_nothing(quick_ticks: None) -> None:
     heard = Heard()
     answers = iter([Cut("now", grace=0.05)])
     ended = heard.start(shell(IGNORES_BOTH)).wait(
-        lambda: next(answers, Cut("slow", grace=3600)) if heard.output else None
+        lambda: next(answers, Cut("slow", grace=5)) if heard.output else None
     )
     assert (ended.code, ended.cut) == (128 + signal.SIGKILL, Cut("now", grace=0.05))
+
+
+@pytest.mark.parametrize(("most", "tidied"), [(0.05, False), (60.0, True)])
+def test_each_step_is_as_long_as_was_said_at_most(
+    quick_ticks: None, kept: bool, most: float, tidied: bool
+) -> None:
+    """`endGrace`: "Seconds between INT, TERM and KILL", however patient a rule may be."""
+    heard, keeper = Heard(), Keeper(most_grace=most) if kept else None
+    starter = keeper or partial(process.start, most_grace=most)
+    tidies = shell("trap 'sleep 1; exit 9' INT; echo ready; while :; do sleep 0.05; done")
+    child = starter(tidies, heard.output.extend)
+    ended = child.wait(lambda: heard.cut_when_ready(Cut("enough", grace=30)))
+    assert (ended.code == 9, ended.cut) == (tidied, Cut("enough", grace=min(most, 30)))
+    if keeper is not None:
+        keeper.close()
 
 
 def test_an_error_while_watching_leaves_no_process_behind(quick_ticks: None) -> None:

@@ -1,5 +1,6 @@
 """The keeper: nothing that it started outlives it, whatever becomes of anybody (ADR 23)."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -19,18 +20,26 @@ from ralph.processes.keeper import Keeper
 from ralph.runner.keeping import keeping
 
 HOSTILE = Path(__file__).resolve().parent.parent / "e2e" / "faults" / "hostile.c"
-SECONDS = "20"  # how long it would live; a test that leaves it alive harms nobody for long
+SECONDS = "120"  # how long it would live, which is longer than any test waits for its end
 
 
 @pytest.fixture(scope="session")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An agent that does not want to end."""
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc", path=os.defpath)
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path_factory.mktemp("hostile") / "hostile-agent"
     subprocess.run([compiler, "-O2", "-o", str(program), str(HOSTILE)], check=True)
-    return str(program)
+    return program
+
+
+@pytest.fixture
+def hostile(compiled: Path, tmp_path: Path) -> Iterator[str]:
+    """An agent that does not want to end, but does when its file is deleted."""
+    program = tmp_path / "hostile-agent"
+    shutil.copy(compiled, program)
+    yield str(program)
+    program.unlink()
 
 
 @pytest.fixture
@@ -40,16 +49,15 @@ def keeper() -> Iterator[Keeper]:
     keeper.close()
 
 
-def running(program: str) -> list[int]:
-    """Who runs this very program, whatever its session, parent or environment."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
+def running(program: str) -> bool:
+    """Whether anybody runs this very program: each holds a lock on it, whatever its session, parent
+    or environment, and however quickly it is followed by another."""
+    with open(program, "rb") as file:
         try:
-            if os.readlink(f"/proc/{name}/exe") == program:
-                found.append(int(name))
-        except OSError:
-            continue
-    return [pid for pid in found if is_alive(pid)]
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def command(program: str) -> Command:
@@ -65,6 +73,15 @@ def test_a_hostile_agent_is_ended_with_everything_it_started(keeper: Keeper, hos
         assert not running(hostile)
 
 
+def test_what_follows_a_child_that_was_cut_is_let_work(keeper: Keeper) -> None:
+    """It is of its own: the route on which the one before was ended is not gone on with."""
+    said: list[bytes] = []
+    child = keeper(shell("trap '' INT TERM; echo ready; sleep 60"), said.append)
+    assert child.wait(lambda: Cut("enough", grace=0.05) if said else None).code == 137
+    after = keeper(shell("sleep 0.3; exit 5")).wait(let_it_be)
+    assert (after.code, after.cut) == (5, None)
+
+
 def test_what_a_child_leaves_behind_ends_with_it(keeper: Keeper, tmp_path: Path) -> None:
     """It does not matter whether it was cut or came to its end by itself."""
     script = "setsid sh -c 'echo $$ > pid; exec sleep 60' & until [ -s pid ]; do :; done; exit 3"
@@ -78,7 +95,7 @@ HOLDER = """
     from ralph.processes.child import Command
     from ralph.kernel.verdict import Cut
     keeper, said = Keeper(adopts=True), []
-    child = keeper(Command((sys.argv[1], "20", "4"), "/", os.environ), said.append)
+    child = keeper(Command((sys.argv[1], sys.argv[2], "4"), "/", os.environ), said.append)
     def watch():
         if said:
             print(keeper.pid, flush=True)
@@ -94,7 +111,7 @@ def hold(program: str) -> "subprocess.Popen[str]":
     """A program of its own that holds a hostile agent; its first line is its keeper's pid."""
     script = textwrap.dedent(HOLDER)
     return subprocess.Popen(
-        [sys.executable, "-c", script, program], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, program, SECONDS], stdout=subprocess.PIPE, text=True
     )
 
 

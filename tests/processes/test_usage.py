@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from kits.adapters import await_that
+from ralph.processes import procfs
 from ralph.processes.usage import (
     Load,
     ProcessStat,
@@ -76,19 +76,21 @@ def test_the_tree_of_a_real_process() -> None:
     assert measure([shell.pid], time.sleep) == {}
 
 
-def test_a_name_with_blanks_and_brackets_does_not_confuse(tmp_path: Path) -> None:
+def test_a_name_with_blanks_and_brackets_does_not_confuse(monkeypatch: pytest.MonkeyPatch) -> None:
     stat = "7 (a) b (c) S 3 " + " ".join(str(number) for number in range(5, 53))
-    for name, text in {"7": stat, "8": "garbage", "9": "9 (x) S one", "self": stat}.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "stat").write_text(text)
-    (seen,) = look(str(tmp_path)).items()
+    stats = {"7": stat, "8": "garbage", "9": "9 (x) S one"}
+    monkeypatch.setattr(procfs, "pids", lambda: [7, 8, 9])
+    monkeypatch.setattr(procfs, "_read", lambda path: stats[path.split("/")[2]].encode())
+    (seen,) = look().items()
     assert seen[0] == 7
     assert seen[1].parent == 3
     assert seen[1].start == "22"
 
 
-def test_without_proc_nothing_is_known(tmp_path: Path) -> None:
-    assert look(str(tmp_path / "none")) == {}
+def test_without_proc_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(os, "listdir", lambda _: os.scandir("/no/such/proc"))
+        assert look() == {}
     assert measure([], lambda _: pytest.fail("there is nothing to wait for")) == {}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from review_cases import Listing, Story, approved, story
+from kits.review_cases import Listing, Story, approved, story
 
 FIELDS = ("passes", "reviewStatus", "reviewCount", "reviewFeedback")
 OTHERS = ("id", "title", "priority", "acceptanceCriteria", "notes", "dependsOn", "description", "x")

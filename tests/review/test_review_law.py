@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from review_cases import Story, approved, listing, returned, story, waiting
 
+from kits.review_cases import Story, approved, listing, returned, story, waiting
 from ralph.review.law import (
     Problem,
     has_shape,

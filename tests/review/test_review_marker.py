@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from ralph.review.law import DEFAULT_CAP
-from ralph.review.marker import Marked, problems
+from ralph.review.law import DEFAULT_CAP, Marked, problems
 
 SNAPSHOT = {"A": {"passes": False, "reviewStatus": None, "reviewCount": 0}}
 TURN = {"iterationMode": "implement", "preIterationSnapshot": SNAPSHOT}
@@ -52,8 +51,7 @@ def test_the_folder_is_a_path(given: object, folder: str) -> None:
     assert Marked({"ralphDir": given}).folder == folder
 
 
-def test_the_rest_is_taken_as_it_is() -> None:
-    assert Marked({"run": "1"}).run == "1"
+def test_reviews_are_skipped_only_where_it_says_true() -> None:
     assert [Marked({"skipReview": given}).skip_review for given in (True, 1, None)] == [
         True,
         False,

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from review_cases import Listing, Story, approved, listing, returned, story, waiting
 
+from kits.review_cases import Listing, Story, approved, listing, returned, story, waiting
 from ralph.review.law import snapshot
 from ralph.review.repair import Law, same_list, undone, unproven
 
@@ -12,8 +12,8 @@ A, B = story("a"), story("b")
 DONE = {"passes": True, "notes": "done"}
 
 
-def mended(mode: str, before: Listing, after: object, **law: Any) -> Any:  # noqa: ANN401
-    return Law(mode, **law).mended(before, after)
+def repaired(mode: str, before: Listing, after: object, **law: Any) -> Any:  # noqa: ANN401
+    return Law(mode, **law).repaired(before, after)
 
 
 def stories(given: Any) -> list[Story]:  # noqa: ANN401
@@ -32,7 +32,7 @@ def stories(given: Any) -> list[Story]:  # noqa: ANN401
     ],
 )
 def test_a_legal_turn_is_left_alone(mode: str, before: list[Story], after: list[Story]) -> None:
-    assert mended(mode, listing(*before), listing(*after)) is None
+    assert repaired(mode, listing(*before), listing(*after)) is None
 
 
 MENDED: list[tuple[str, str, list[Story], list[Any], list[Story]]] = [
@@ -97,7 +97,7 @@ def test_what_was_illegal_is_taken_back(
 ) -> None:
     """ADR 20: "What the agent may not touch is put back"; "What only one story did wrong costs the
     others nothing"."""
-    result = mended(mode, listing(*before), listing(*after, more=1))
+    result = repaired(mode, listing(*before), listing(*after, more=1))
     if then:
         assert stories(result) == then
     else:
@@ -108,7 +108,7 @@ def test_what_was_illegal_is_taken_back(
 def test_a_field_that_was_not_there_goes_again() -> None:
     before = {key: given for key, given in A.items() if key not in ("notes", "description")}
     after = {**before, "notes": 7, "passes": True, "description": "new"}
-    assert stories(mended("implement", listing(before), listing(after))) == [
+    assert stories(repaired("implement", listing(before), listing(after))) == [
         {**before, "description": "new"}
     ]
 
@@ -116,14 +116,16 @@ def test_a_field_that_was_not_there_goes_again() -> None:
 @pytest.mark.parametrize("after", [None, [], "text", {}, {"userStories": 1}])
 def test_what_is_no_list_is_put_back_whole(after: object) -> None:
     before = listing(A)
-    assert mended("implement", before, after) is before
+    assert repaired("implement", before, after) is before
     assert undone(before, after) is before
 
 
 def test_the_fields_of_the_list_itself() -> None:
     after = {**listing(waiting("a")), "project": 1, "verifyCommands": ["make"]}
     del after["branchName"]
-    assert mended("implement", listing(A), after) == listing(waiting("a"), verifyCommands=["make"])
+    assert repaired("implement", listing(A), after) == listing(
+        waiting("a"), verifyCommands=["make"]
+    )
 
 
 def test_a_turn_that_began_with_no_list_at_all() -> None:
@@ -136,7 +138,7 @@ def test_a_turn_that_began_with_no_list_at_all() -> None:
 def test_a_list_that_was_wrong_before_is_not_made_better() -> None:
     """Whoever starts a run has made sure of it; here it is at least not made worse."""
     before = listing(story("a", **DONE))
-    assert mended("implement", before, listing(approved("a"))) is before
+    assert repaired("implement", before, listing(approved("a"))) is before
 
 
 # ------------------------------------------------------------ without reviews
@@ -154,7 +156,7 @@ def test_a_list_that_was_wrong_before_is_not_made_better() -> None:
 )
 def test_without_reviews(after: list[Story], then: list[Story] | None) -> None:
     """R §Skip-review mode: a turn says that a story passes, and nothing of reviews."""
-    result = mended("implement", listing(A, B), listing(*after), skip_review=True)
+    result = repaired("implement", listing(A, B), listing(*after), skip_review=True)
     assert result is None if then is None else stories(result) == then
 
 
@@ -233,7 +235,7 @@ def test_only_a_review_reaches_the_cap(law: Law) -> None:
 def test_a_review_that_did_wrong_is_not_ended_by_the_cap(after: object) -> None:
     before = listing(waiting("a"), waiting("b"))
     assert Law("review", 1).capped(before, after) is None
-    back = mended("review", before, after, cap=1)
+    back = repaired("review", before, after, cap=1)
     assert {s["reviewCount"] for s in stories(back)} == {0}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ralph.kernel.tasks.task import Task
 from ralph.review.check import Remark, about_order, remarks, standing, tally
-from ralph.review.marker import Marked
+from ralph.review.law import Marked
 from ralph.review.stats import Analytics, Review, StoryStats, analytics, review_of
 
 Json = dict[str, Any]

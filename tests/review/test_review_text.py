@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from review_cases import listing, story
 
-from ralph.review.law import NotAListError, malformed, parsed
-from ralph.review.text import is_name, shown, some
+from kits.review_cases import listing, story
+from ralph.review.law import NotAListError, is_name, malformed, parsed, shown, some
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Check 2.5: what a turn may do to a list in each mode (R §5b, ADR 20)."""
 
 import pytest
-from review_cases import Story, approved, listing, returned, story, waiting
 
+from kits.review_cases import Story, approved, listing, returned, story, waiting
 from ralph.review.law import (
     MODES,
     Problem,
@@ -10,7 +10,6 @@ from ralph.review.law import (
     inconsistent,
     snapshot,
 )
-from ralph.review.memory import transitions
 from ralph.review.repair import Law
 
 OTHER = story("US-009")
@@ -205,7 +204,7 @@ def test_a_missing_snapshot_leaves_check_2() -> None:
 
 
 def remembered(before: Story, after: Story, mode: str) -> list[Problem]:
-    return list(transitions(listing(before), listing(after), mode))
+    return list(Law(mode).transitions(listing(before), listing(after)))
 
 
 REVIEWER = "Review iterations leave stories as they are"
@@ -252,13 +251,13 @@ def test_what_reviews_go_by_is_only_added_to(
     old = {**listing(story()), "verifyCommands": before}
     new = {**listing(story()), "verifyCommands": after}
     words = f"Leave 'verifyCommands' as they were: {gone} is gone."
-    found = [p for p in transitions(old, new, mode, skip_review=skip) if "verify" in p[1]]
+    found = [p for p in Law(mode, skip_review=skip).transitions(old, new) if "verify" in p[1]]
     assert found == ([("", words)] if gone else [])
-    mended = Law(mode, skip_review=skip).mended(old, new)
+    repaired = Law(mode, skip_review=skip).repaired(old, new)
     if gone:
-        assert mended is not None
+        assert repaired is not None
         extra = after if isinstance(after, list) else []
-        assert mended["verifyCommands"] == ["make test", *extra]
+        assert repaired["verifyCommands"] == ["make test", *extra]
 
 
 @pytest.mark.parametrize(
@@ -276,10 +275,10 @@ def test_a_turn_that_failed_decides_nothing(
     law: Law, before: Story, after: Story, stands: bool
 ) -> None:
     """ADR 4: a failed turn is not believed."""
-    mended = law.mended(listing(before), listing(after))
-    assert (mended is None) is stands
-    if mended is not None:
-        assert snapshot(mended) == snapshot(listing(before))
+    repaired = law.repaired(listing(before), listing(after))
+    assert (repaired is None) is stands
+    if repaired is not None:
+        assert snapshot(repaired) == snapshot(listing(before))
     assert law.capped(listing(before), listing(after)) is None
 
 
@@ -288,14 +287,24 @@ def test_a_story_is_begun_when_what_it_waits_for_is_approved() -> None:
     before = [story("a"), story("b", dependsOn=["a", "gone"])]
     after = [story("a"), {**waiting("b"), "dependsOn": ["a", "gone"]}]
     words = "Story b depends on a, to be approved first: begin there."
-    assert list(transitions(listing(*before), listing(*after), "implement")) == [("b", words)]
+    assert list(Law("implement").transitions(listing(*before), listing(*after))) == [("b", words)]
     done = [approved("a"), before[1]], [approved("a"), after[1]]
-    assert list(transitions(listing(*done[0]), listing(*done[1]), "implement")) == []
+    assert list(Law("implement").transitions(listing(*done[0]), listing(*done[1]))) == []
+
+
+def test_a_fix_may_be_sent_back_though_what_it_waits_for_was_reopened() -> None:
+    """It had begun by then: only new work waits. And a reopened one is nobody's to approve."""
+    before = [story("a"), returned("b", dependsOn=["a"])]
+    after = [story("a"), waiting("b", 1, dependsOn=["a"])]
+    assert list(Law("review-fix").transitions(listing(*before), listing(*after))) == []
+    taken = [approved("a", 0), after[1]]
+    told = list(Law("review-fix").transitions(listing(*before), listing(*taken)))
+    assert {name for name, _ in told} == {"a"}
 
 
 def test_a_review_leaves_the_other_stories_as_they_are() -> None:
     before, after = [waiting(), story("b")], [approved(), story("b", title="less")]
-    problems = list(transitions(listing(*before), listing(*after), "review"))
+    problems = list(Law("review").transitions(listing(*before), listing(*after)))
     assert problems == [("b", f"{REVIEWER}: leave the title of b alone.")]
 
 

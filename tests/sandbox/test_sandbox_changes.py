@@ -7,7 +7,7 @@ import pytest
 from sandbox_support import directory, file, needs_overlay, policy, tree
 
 from ralph.errors import ConfigError
-from ralph.sandbox.backends import overlay
+from ralph.sandbox.backends import direct, overlay
 from ralph.sandbox.interface import Change, ChangeKind, FileType
 
 pytestmark = needs_overlay
@@ -82,6 +82,18 @@ def test_what_is_kept_is_what_the_sandbox_had(
     assert (tmp_path / "outside" / "x").read_text() == "outside\n"
 
 
+def test_a_file_that_became_a_directory_in_place(project: Path) -> None:
+    """It is more than another mode."""
+    with direct.open(str(project), policy()) as sandbox:
+        assert sandbox.bash("rm a l; mkdir a; chmod 700 d; mkfifo l").code == 0
+        assert sandbox.changes() == (
+            directory("a", MODIFIED),
+            directory("d", ChangeKind.MODE),
+            Change("l", MODIFIED, FileType.OTHER),
+        )
+
+
+@pytest.mark.slow
 def test_ten_thousand_changed_files(tmp_path: Path) -> None:
     """Bad input: "10,000 changed files"."""
     project = tree(tmp_path / "project", a="1\n")

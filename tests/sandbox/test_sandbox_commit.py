@@ -10,8 +10,10 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.changes import landing
-from ralph.sandbox.changes.commit import read
-from ralph.sandbox.changes.held import held_because, leads_out
+from ralph.sandbox.changes.apply import apply
+from ralph.sandbox.changes.commit import Commit, read
+from ralph.sandbox.changes.review import held_because, leads_out
+from ralph.sandbox.interface import Change, ChangeKind, type_of
 from ralph.sandbox.layer_store import sandboxes
 
 
@@ -161,14 +163,42 @@ def test_a_person_who_deletes_or_adds_meanwhile(repo: Path, tmp_path: Path) -> N
 
 
 @needs_overlay
-def test_two_names_of_one_file(tmp_path: Path) -> None:
-    """What we do to one name is no change by a person to the other."""
-    project = tree(tmp_path / "project", a="1\n")
-    os.link(project / "a", project / "b")
+def test_names_of_one_file(tmp_path: Path) -> None:
+    """What we do to one name is no change by a person to the others, nor is it done to them: one
+    may lie outside of the project."""
+    project, elsewhere = tree(tmp_path / "project", a="1\n"), tmp_path / "elsewhere"
+    for name in (project / "b", project / "c", elsewhere):
+        os.link(project / "a", name)
+    elsewhere.chmod(0o600)
     with overlay.open(str(project), policy()) as sandbox:
-        sandbox.bash("rm a; chmod 700 b")
+        assert sandbox.bash("rm a; chmod 700 b; echo 2 >> c; ln c d").code == 0
         assert not sandbox.commit().spared
-    assert os.listdir(project) == ["b"]
+    found = {
+        path.name: (path.read_text(), path.stat().st_mode & 0o777) for path in project.iterdir()
+    }
+    assert found == {"b": ("1\n", 0o700), "c": ("1\n2\n", 0o600), "d": ("1\n2\n", 0o600)}
+    assert (elsewhere.read_text(), elsewhere.stat().st_mode & 0o777) == ("1\n", 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
+def test_owners_are_kept(tmp_path: Path) -> None:
+    """Of files, links and directories, new or changed, also where nothing else is."""
+    names = ("new", "changed", "given", "link", "directory", "directory/new")
+    project = tree(tmp_path / "project", changed="1\n", given="1\n")
+    source = tree(tmp_path / "upper", new="1\n", changed="2\n", given="1\n", directory__new="1\n")
+    (source / "link").symlink_to("new")
+    for number, name in enumerate(names, 1000):
+        os.chown(source / name, number, number + 100, follow_symlinks=False)
+    kinds = {"changed": ChangeKind.MODIFIED, "given": ChangeKind.MODE, "link": ChangeKind.SYMLINK}
+    changes = (
+        Change(name, kinds.get(name, ChangeKind.ADDED), type_of((source / name).lstat().st_mode))
+        for name in names
+    )
+    kept = apply(Commit(str(project), str(source), opened=2**62, changes=tuple(changes)))
+    assert kept.applied == tuple(sorted(names)), kept
+    infos = [(project / name).lstat() for name in names]
+    assert [info.st_uid for info in infos] == [*range(1000, 1000 + len(names))]
+    assert [info.st_gid for info in infos] == [*range(1100, 1100 + len(names))]
 
 
 READ_ONLY = """

@@ -84,6 +84,17 @@ def test_what_a_variable_has_moved_is_hidden_there(home: Path) -> None:
     )
 
 
+def test_a_variable_that_holds_a_credential_itself_moves_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inline JSON where a path is usual, and a path that means another file everywhere."""
+    monkeypatch.chdir(home)
+    tree(home, kube="x")
+    inline = '{"type":"service_account","private_key_id":"0a1b"}'
+    env = {"AWS_SHARED_CREDENTIALS_FILE": inline, "KUBECONFIG": f"kube:{inline}", "NETRC": ""}
+    assert hidden(home, "claude", env=env) == hidden(home, "claude")
+
+
 @pytest.mark.parametrize("home_", ["", "relative"])
 def test_without_a_home_nothing_is_known(home_: str) -> None:
     assert secrets_of([("claude", {"HOME": home_})]).hidden == ()

@@ -14,7 +14,7 @@ from ralph.sandbox.backends import docker
 from ralph.sandbox.backends.machine import name_of
 from ralph.sandbox.interface import ChangeKind, SandboxPolicy
 
-pytestmark = needs_overlay  # the fake's machines are made of namespaces
+pytestmark = [needs_overlay, pytest.mark.slow]  # the fake's machines are made of namespaces
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_edits_made_in_a_pause_are_seen_only_after_a_restart(tool: Fake, repo: P
         (repo / "shared").write_text("by a person\n")
         assert box.fs.read("shared") == b"old\n"
         tool.fresh_calls()
-        box.look_again()
+        docker.look_again(box._guest)
         assert tool.calls() == words(repo, "stop NAME", "run NAME -- --version")
         assert box.fs.read("shared") == b"by a person\n"
 

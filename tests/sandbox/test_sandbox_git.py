@@ -9,7 +9,7 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.changes import apply, landing
-from ralph.sandbox.changes.held import held_because
+from ralph.sandbox.changes.review import held_because
 from ralph.sandbox.interface import Change, CommitResult
 
 pytestmark = needs_overlay

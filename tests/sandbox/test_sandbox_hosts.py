@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralph.sandbox.allowed_hosts import hosts_of
+from ralph.sandbox.network import hosts_of
 
 
 @pytest.mark.parametrize(

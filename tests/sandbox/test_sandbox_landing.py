@@ -15,11 +15,14 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.kernel.facts import Landed
 from ralph.kernel.value import replace
-from ralph.sandbox import layer_store
+from ralph.kernel.verdict import Cut
+from ralph.processes.child import Command
+from ralph.sandbox import catalog, layer_store
 from ralph.sandbox.backends import overlay, worktree
 from ralph.sandbox.changes import apply, landing
 from ralph.sandbox.changes.commit import Commit
 from ralph.sandbox.interface import CommitResult
+from ralph.sandbox.run_layers import RunLayers
 
 NAME = "run-001"
 
@@ -216,6 +219,15 @@ def test_what_is_changed_is_saved_where_it_cannot_be_kept(
     assert b"prunable" not in subprocess.check_output(["git", "worktree", "list"])
 
 
+def test_a_place_that_has_an_owner_is_left_alone(tmp_path: Path) -> None:
+    state, project = str(tmp_path / "state"), str(tmp_path / "project")
+    mine = layer_store.claim(state, project, "mine")
+    assert list(layer_store.abandoned(state, project)) == []
+    assert os.path.exists(mine.path)
+    mine.leave()
+    assert list(layer_store.abandoned(state, project)) == [mine.path]
+
+
 def test_a_place_of_somebody_else_is_in_nobodys_way(tmp_path: Path) -> None:
     state, project = str(tmp_path / "state"), str(tmp_path / "project")
     mine = layer_store.claim(state, project, "mine")
@@ -282,6 +294,29 @@ def test_a_conflict_where_the_kind_changed_is_told_once(project: Path) -> None:
     assert paths(kept) == ["a", "a/in", "d", "d/new"]
     assert (project / "a").read_text() == "a person's\n"
     assert (project / "d" / "new").read_text() == "a person's\n"
+
+
+@needs_overlay
+def test_what_a_guardrail_changed_is_kept_unless_it_was_cut(project: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    layers = RunLayers(catalog.backend("overlay"), str(project), policy(), str(tmp_path), (), 5.0)
+    layers.tell = told.append
+
+    def checked(script: str, cut: Cut | None = None) -> int:
+        said = bytearray()
+        child = layers.check(
+            Command(("sh", "-c", script), str(project), policy().environ), said.extend
+        )
+        return child.wait(lambda: cut if said else None).code
+
+    assert checked("echo 2 > a; echo ready; sleep 60", Cut("late", grace=0.05)) > 128
+    assert ((project / "a").read_text(), told) == ("1\n", [])
+    assert checked("echo 3 > a; echo x > .envrc; exit 4") == 4
+    assert (project / "a").read_text() == "3\n"
+    assert [words.partition(";")[0] for words in told] == [
+        "Not kept of what a guardrail changed: .envrc"
+    ]
+    layers.close()
 
 
 def paths(kept: CommitResult) -> list[str]:

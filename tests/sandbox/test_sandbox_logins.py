@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.sandbox.logins import Login
+from ralph.sandbox.credentials import Login
 
 OLD = '{"oauth": {"accessToken": "old", "expiresAt": 1, "scopes": ["a"]}, "account": "me"}'
 
@@ -21,20 +21,24 @@ OLD = '{"oauth": {"accessToken": "old", "expiresAt": 1, "scopes": ["a"]}, "accou
         (OLD.replace("}", ', "more": 1}'), False),
         ('{"oauth": {"accessToken": "new"}}', False),
         ("", False),
+        (OLD.replace("old", "new").encode("utf-16"), False),
         ("[1]", False),
         ("not JSON", False),
     ],
 )
-def test_only_a_login_takes_the_place_of_a_login(tmp_path: Path, seen: str, kept: bool) -> None:
+def test_only_a_login_takes_the_place_of_a_login(
+    tmp_path: Path, seen: str | bytes, kept: bool
+) -> None:
     path = tmp_path / ".codex" / "auth.json"
     path.parent.mkdir()
     path.write_text(OLD)
     login = Login("codex", {"HOME": str(tmp_path)})
     login.remember()
     saved = tmp_path / "before"
-    assert login.renew(lambda _: seen.encode(), str(saved)) is kept
+    data = seen if isinstance(seen, bytes) else seen.encode()
+    assert login.renew(lambda _: data, str(saved)) is kept
     assert path.read_text() == (seen if kept else OLD)
-    assert not kept or saved.read_text() == OLD
+    assert not kept or (saved.read_text(), saved.stat().st_mode & 0o777) == (OLD, 0o600)
 
 
 def test_what_somebody_else_renewed_meanwhile_stays(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ralph.errors import ConfigError
 from ralph.kernel.value import replace
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.interface import OFF, ON, Network, SandboxPolicy
+from ralph.sandbox.network import network_of
 from ralph.sandbox.policy import (
     MOST_PORTS,
     environment_of,
@@ -43,8 +44,8 @@ def test_ports_of_this_machine(hosts: tuple[str, ...], ports: dict[int, str]) ->
 
 @pytest.mark.parametrize("port", ["0", "65536", "http", "-1", "1:2", "¹"])
 def test_what_is_no_port_is_refused(port: str) -> None:
-    with pytest.raises(ConfigError, match="is no port"):
-        local_ports(Network(hosts=(f"localhost:{port}",)))
+    with pytest.raises(ValueError, match=r"is no port|is no host|IPv6"):
+        network_of(f"localhost:{port}")
 
 
 def test_too_many_ports_are_refused() -> None:

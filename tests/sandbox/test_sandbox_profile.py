@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kits.histories import CRASH, CUT, DONE, WORK, limited, play, said
+from kits.loop_fakes import FakeWorkbench
 from ralph.kernel.engine import run
 from ralph.kernel.facts import Ended, Landed
 from ralph.kernel.limits import Limits
@@ -15,14 +16,7 @@ from ralph.kernel.verdict import Boundary
 from ralph.loops.backlog.policy import tasks
 from ralph.loops.prompt.policy import harness
 from ralph.sandbox.profile import sandboxed
-from ralph.testing.fakes import (
-    FakeAgent,
-    FakeWorkbench,
-    FakeWorld,
-    KilledError,
-    MemoryJournal,
-    fake_ports,
-)
+from ralph.testing.fakes import FakeAgent, FakeWorld, KilledError, MemoryJournal, fake_ports
 
 THREE = Limits(iterations=3)
 

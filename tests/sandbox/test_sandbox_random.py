@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sandbox_support import needs_overlay, policy, tree
 
+from kits.thorough import examples
 from ralph.sandbox.backends import overlay
 
 pytestmark = needs_overlay
@@ -79,7 +80,7 @@ def seen(top: Path) -> dict[str, list[object]]:
 @given(st.lists(STEPS, max_size=12))
 @example([("remove", "a", "a"), ("mkdir", "a/a", "a"), ("write", "a/a/b", "a")])
 @example([("mkdir", "b/a", "a"), ("remove", "a", "a"), ("move", "b", "a")])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_is_kept_is_what_was_seen(steps: list[Step]) -> None:
     """Interface: "`changes()` (added, modified, deleted, mode, symlink …)", at every depth."""
     with tempfile.TemporaryDirectory() as place:

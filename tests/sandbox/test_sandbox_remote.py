@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ralph.errors import ConfigError
+from ralph.sandbox.backends import guest
 from ralph.sandbox.backends.guest import Guest, SandboxTool
 from ralph.sandbox.backends.machine import login, name_of, setup_script
-from ralph.sandbox.changes import pulled
+from ralph.sandbox.changes.manifest import Stamp, by_stamps
 from ralph.sandbox.interface import ChangeKind, FileType
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -76,23 +77,21 @@ def test_a_listing_is_read_whatever_it_holds() -> None:
             b"",
         ]
     )
-    found = pulled.parse(output)
+    found = guest.parse_listing(output)
     assert {path: listed.entry for path, listed in found.items()} == {
         b"a b\nc\xff": FileType.FILE,
         b"sub": FileType.DIRECTORY,
         b"sub/socket": FileType.OTHER,
     }
-    assert pulled.wanted(sorted(found), found) == [b"a b\nc\xff", b"sub"]
+    assert guest.wanted(sorted(found), found) == [b"a b\nc\xff", b"sub"]
 
 
-def listed(text: str) -> dict[bytes, pulled.GuestEntry]:
+def listed(text: str) -> dict[bytes, Stamp]:
     """`path kind mode content`, a line each."""
     lines = [line.split() for line in text.strip().splitlines()]
     kinds = {"f": FileType.FILE, "d": FileType.DIRECTORY, "l": FileType.LINK, "p": FileType.OTHER}
     return {
-        path.encode(): pulled.GuestEntry(
-            kinds[kind], int(mode, 8), (b"0", b"0"), (content.encode(),)
-        )
+        path.encode(): Stamp(kinds[kind], int(mode, 8), (b"0", b"0"), (content.encode(),))
         for path, kind, mode, content in lines
     }
 
@@ -100,8 +99,7 @@ def listed(text: str) -> dict[bytes, pulled.GuestEntry]:
 def test_changes_by_listings() -> None:
     before = listed("same f 644 1\nedited f 644 1\nmode f 644 1\ngone f 644 1\nlink l 777 1")
     now = listed("same f 644 1\nedited f 644 2\nmode f 755 1\nnew f 644 1\nlink l 777 2\np p 644 1")
-    paths = pulled.differing(before, now)
-    found = {change.path: change.kind for change in pulled.by_listing(paths, before, now)}
+    found = {change.path: change.kind for change in by_stamps(before, now)}
     assert found == {
         "edited": ChangeKind.MODIFIED,
         "gone": ChangeKind.DELETED,
@@ -140,13 +138,13 @@ def test_an_archive_cannot_write_elsewhere(
     into = tmp_path / "into"
     into.mkdir()
     with pytest.raises((ValueError, OSError)):
-        pulled.unpack(archive(*members), str(into))
+        guest.unpack(archive(*members), str(into))
     assert os.listdir(tmp_path) == ["into"]
     assert not os.path.exists("/tmp/ralph-out")
 
 
 def test_an_archive_with_devices(tmp_path: Path) -> None:
-    pulled.unpack(
+    guest.unpack(
         archive(("./dev", tarfile.CHRTYPE, ""), (".", tarfile.DIRTYPE, ""), ("./d/f", b"0", "")),
         str(tmp_path),
     )

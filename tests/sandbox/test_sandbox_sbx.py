@@ -16,7 +16,7 @@ from ralph.sandbox.backends.guest import encoded
 from ralph.sandbox.backends.machine import name_of
 from ralph.sandbox.interface import SandboxPolicy
 
-pytestmark = needs_overlay  # the fake's machines are made of namespaces
+pytestmark = [needs_overlay, pytest.mark.slow]  # the fake's machines are made of namespaces
 
 
 @pytest.fixture

@@ -192,7 +192,6 @@ def test_what_a_killed_ralph_left_is_tidied_up(
     tool: Fake, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(srt, "_TEMPORARY", str(tmp_path))
-    monkeypatch.setattr(srt, "_LONGEST", 0)
     left = tmp_path / "ralph-srt-left"
     left.mkdir()
     with srt.open(str(repo), policy_now()) as first:

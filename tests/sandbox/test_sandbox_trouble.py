@@ -18,13 +18,14 @@ from sandbox_support import needs_overlay, policy
 
 from ralph.errors import ConfigError, RalphError, StateError
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends import overlay, sbx, worktree
-from ralph.sandbox.backends.guest import Guest
-from ralph.sandbox.backends.machine import Ours
-from ralph.sandbox.changes import pulled
+from ralph.sandbox.backends import guest, overlay, sbx, worktree
+from ralph.sandbox.backends.guest import Guest, SandboxTool
+from ralph.sandbox.backends.machine import KeptMachine
 from ralph.sandbox.changes.landing import recover
 from ralph.sandbox.interface import CommandResult
 from ralph.sandbox.namespace import proxy
+
+pytestmark = pytest.mark.slow
 
 
 def full(*_: object, **__: object) -> None:
@@ -73,9 +74,10 @@ def test_a_commit_that_had_begun_is_finished_by_the_next(
 ) -> None:
     with sbx.open(str(repo), policy_now()) as box:
         box.bash("echo 1 > new")
-        monkeypatch.setattr(sbx, "finish", full)
-        with pytest.raises(StateError) as caught:
-            box.commit()
+        with monkeypatch.context() as broken:
+            broken.setattr("ralph.sandbox.changes.apply.apply", full)
+            with pytest.raises(StateError) as caught:
+                box.commit()
     assert "finished by the next" in caught.value.remedy
     assert len(tool.machines()) == 1
     recover(str(repo), policy_now().state)
@@ -141,7 +143,7 @@ def test_a_file_that_vanishes_while_it_is_fetched(
 
 def test_an_archive_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="torn"):
-        pulled.unpack(io.BytesIO(b""), str(tmp_path))
+        guest.unpack(io.BytesIO(b""), str(tmp_path))
 
 
 @needs_overlay
@@ -164,7 +166,7 @@ def test_no_room_for_a_machines_lock(
     with monkeypatch.context() as broken:
         broken.setattr(f"ralph.sandbox.backends.machine.os.{name}", full)
         with pytest.raises(StateError, match="No space left"):
-            Ours(given, str(repo), "name")
+            KeptMachine(given, Guest(SandboxTool((), {}), "name", str(repo)))
 
 
 # ------------------------------------------------------------------ worktree
@@ -272,7 +274,7 @@ def test_a_proxy_without_descriptors_goes_on() -> None:
     """One that has no more is not the end of it."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     address = listener.getsockname()
-    begun = proxy.Proxy(listener.detach(), (), {})
+    begun = proxy.Proxy([listener.detach()], (), ())
     try:
         assert asked(address).startswith(b"HTTP/1.1 403")
         resource.prlimit(begun._pid, resource.RLIMIT_NOFILE, (10, 10))

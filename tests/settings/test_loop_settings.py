@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_examples import EXAMPLES, ORCHESTRATOR, RALPHRC, RALPHY, Example
 
+from kits.thorough import examples
 from ralph.errors import ConfigError
 from ralph.settings.from_others.catalog import fits, read
 from ralph.settings.load import combine
@@ -21,7 +22,7 @@ def named(example: Example) -> str:
     return f"{example.loop}-{os.path.basename(example.name)}"
 
 
-def keys(lost: tuple[str, ...]) -> tuple[str, ...]:
+def keys(lost: list[str]) -> tuple[str, ...]:
     return tuple(words.partition(":")[0] for words in lost)
 
 
@@ -215,7 +216,7 @@ def test_yaml_without_pyyaml_says_what_to_type(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.sampled_from([example.name for example in EXAMPLES]), st.text())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_text_is_read_or_refused(name: str, text: str) -> None:
     """Unknown input becomes a value or a reason, never another exception."""
     try:
@@ -233,7 +234,7 @@ VALUES = st.recursive(
 
 
 @given(st.sampled_from(EXAMPLES), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_value_at_any_known_key_gives_valid_settings(example: Example, data: Any) -> None:  # noqa: ANN401
     """Nothing that makes our own settings invalid comes out, but of files that are ours already."""
     import json

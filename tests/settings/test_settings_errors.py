@@ -80,6 +80,8 @@ VALUES = [
         '{"loop": {"onFailure": "panic"}}',
         'loop.onFailure: found "panic"; allowed: "continue", "stop" or "retry".',
     ),
+    ('{"proof": "trees"}', 'proof: found "trees"; allowed: "tree" or "clean".'),
+    ('{"guard": {"level": "lax"}}', 'guard.level: found "lax"; allowed: "standard" or "strict".'),
     ('{"hooks": {"onAction": " "}}', 'hooks.onAction: found " "; allowed: text that is not blank.'),
     ('{"notify": {"urls": "json://x"}}', "notify.urls: found text; allowed: a list."),
     # Secrets are never printed, long values are cut.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ralph.errors import ConfigError
-from ralph.settings.from_others.catalog import Mapped
+from ralph.settings.from_others.draft import Draft
 from ralph.settings.from_others.merge import lines, take_over, write_settings
 from ralph.settings.load import load
 from ralph.settings.schema import Settings
@@ -72,7 +72,7 @@ def test_a_dry_run_writes_nothing(workspace: Path) -> None:
 def test_what_is_there_stays(workspace: Path) -> None:
     """A key that is there with another value is a conflict, reported and left."""
     lay(workspace, {"$schema": "x", "maximumIterations": 7, "loop": {"parallelism": 2}})
-    given = Mapped("ralph-tui", {"maximumIterations": 9, "loop": {"onFailure": "stop"}})
+    given = Draft("ralph-tui", {"maximumIterations": 9, "loop": {"onFailure": "stop"}})
     outcome = write_settings(str(workspace), given, dry_run=False)
     assert [(each.key, each.here, each.there) for each in outcome.conflicts] == [
         ("maximumIterations", 7, 9)
@@ -91,9 +91,7 @@ def test_what_is_there_stays(workspace: Path) -> None:
 
 def test_no_agent_gets_the_flags_of_another(workspace: Path) -> None:
     lay(workspace, {"agent": {"command": "codex"}})
-    given = Mapped(
-        "x", {"agent": {"command": "claude", "flags": ["--yes"], "env": {"keep": ["A"]}}}
-    )
+    given = Draft("x", {"agent": {"command": "claude", "flags": ["--yes"], "env": {"keep": ["A"]}}})
     outcome = write_settings(str(workspace), given, dry_run=False)
     assert written(workspace) == {"agent": {"command": "codex", "env": {"keep": ["A"]}}}
     assert [each.key for each in outcome.conflicts] == ["agent.command", "agent.flags"]
@@ -103,21 +101,21 @@ def test_no_agent_gets_the_flags_of_another(workspace: Path) -> None:
 
 def test_null_is_no_value(workspace: Path) -> None:
     lay(workspace, {"maxTime": None, "agent": None})
-    given = Mapped("x", {"maxTime": 60, "agent": {"command": "claude"}})
+    given = Draft("x", {"maxTime": 60, "agent": {"command": "claude"}})
     write_settings(str(workspace), given, dry_run=False)
     assert written(workspace) == {"maxTime": 60, "agent": {"command": "claude"}}
 
 
 def test_what_is_protected_anyhow_stays_protected(workspace: Path) -> None:
     """`protect` in a file replaces the default."""
-    write_settings(str(workspace), Mapped("ralphy", {"protect": ["*.lock"]}), dry_run=False)
+    write_settings(str(workspace), Draft("ralphy", {"protect": ["*.lock"]}), dry_run=False)
     assert written(workspace)["protect"] == [*Settings().protect, "*.lock"]
 
 
 def test_what_our_schema_does_not_admit_is_lost(workspace: Path) -> None:
     """Valid against our own schema before anything is written."""
     guardrails = [{"command": "a"}, {"comand": "b"}, {"command": "c", "x": 1}, {"command": "d"}]
-    given = Mapped("x", {"guardrails": guardrails, "maxTime": "soon", "wings": 2, "timeout": 5})
+    given = Draft("x", {"guardrails": guardrails, "maxTime": "soon", "wings": 2, "timeout": 5})
     outcome = write_settings(str(workspace), given, dry_run=False)
     assert written(workspace) == {"guardrails": [{"command": "a"}, {"command": "d"}], "timeout": 5}
     lost = sorted(words.partition(":")[0] for words in outcome.lost)

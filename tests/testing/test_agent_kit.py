@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 
-from kits.agent.bench import Bench, NotApplicable
+from kits.agent.bench import Bench, Declared, NotApplicable, Tells
 from kits.agent.kit import CHECKS, Outcome, main, table, try_one
-from ralph.agents.kinds import KINDS, AgentModule, Launch, Request, Tells, module_of
+from ralph.agents.clis import CLIS, Cli, Launch, Request
+from ralph.agents.kinds import KINDS
 
 WORLD = {"PATH": os.environ["PATH"]}
 
@@ -49,14 +49,10 @@ def test_every_agent_does_what_an_agent_must(tmp_path: Path, kind: str, check: s
         CHECKS[check](Bench(kind, str(tmp_path), WORLD))
 
 
-def changed(kind: str, launch: Callable[[Launch, Request], Launch], **more: object) -> AgentModule:
-    """A module that is a little wrong."""
-    right = module_of(kind)
-    names = ("PROBE", "MODEL_FLAGS", "REPORTS", "PERMISSION_HINT", "TELLS", "TESTED", "BARS_TOOLS")
-    same = {name: getattr(right, name) for name in (*names, "choices")}
-    wrong = SimpleNamespace(**{**same, **more})
-    wrong.launch = lambda request: launch(right.launch(request), request)
-    return cast("AgentModule", wrong)
+def changed(kind: str, launch: Callable[[Launch, Request], Launch], **more: Any) -> Cli:  # noqa: ANN401  any of its fields
+    """A CLI that is a little wrong."""
+    right = CLIS[kind]
+    return replace(right, call=lambda request: launch(right.call(request), request), **more)
 
 
 def as_it_is(launch: Launch, _request: Request) -> Launch:
@@ -84,7 +80,7 @@ def granted(launch: Launch, _request: Request) -> Launch:
 
 
 @pytest.mark.parametrize(
-    ("check", "kind", "module"),
+    ("check", "kind", "wrong"),
     [
         ("odd prompt", "opencode", changed("opencode", by_argument)),
         ("dashed prompt", "opencode", changed("opencode", by_argument)),
@@ -94,18 +90,23 @@ def granted(launch: Launch, _request: Request) -> Launch:
         ("rate limited", "codex", changed("codex", as_text)),
         ("flags kept", "gemini", changed("gemini", without_flags)),
         ("no permission added", "gemini", changed("gemini", granted)),
-        ("todo shown", "text", changed("text", as_it_is, TELLS=frozenset(Tells))),
-        ("cost reported", "codex", changed("codex", as_it_is, REPORTS="cost")),
-        ("cost reported", "claude", changed("claude", as_it_is, REPORTS="tokens")),
-        ("denied named", "opencode", changed("opencode", as_it_is, PERMISSION_HINT="")),
+        ("todo shown", "text", Declared(frozenset(Tells))),
+        ("cost reported", "codex", changed("codex", as_it_is, reports="cost")),
+        ("cost reported", "claude", changed("claude", as_it_is, reports="tokens")),
+        ("denied named", "opencode", changed("opencode", as_it_is, permission_hint="")),
         ("message is counted", "claude", changed("claude", as_text)),
         ("message without tools", "gemini", changed("gemini", with_tools)),
-        ("message without tools", "text", changed("text", as_it_is, BARS_TOOLS=True)),
+        ("message without tools", "text", Declared(bars_tools=True)),
     ],
 )
-def test_what_is_wrong_is_found(tmp_path: Path, check: str, kind: str, module: AgentModule) -> None:
+def test_what_is_wrong_is_found(
+    tmp_path: Path, check: str, kind: str, wrong: Cli | Declared
+) -> None:
     bench = Bench(kind, str(tmp_path), WORLD)
-    bench.module = module
+    if isinstance(wrong, Declared):
+        bench.declared = wrong
+    else:
+        bench.cli = wrong
     assert try_one(CHECKS[check], bench).result == "FAILED"
 
 

@@ -9,6 +9,8 @@ import pytest
 from kits.sandbox.stage import overlay_is_usable
 from kits.sandbox.tools import fake_calls, install_fake, machines
 
+pytestmark = pytest.mark.slow
+
 USABLE = overlay_is_usable()
 needs_namespaces = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
 

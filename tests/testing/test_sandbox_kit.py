@@ -50,6 +50,7 @@ def test_every_backend_passes(backend: str, check: Callable[[Stage], None]) -> N
 
 
 @needs_overlay
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("backend", FAKED)
 def test_every_backend_passes_on_a_fake_of_its_tool(
@@ -85,6 +86,7 @@ def copy_for_everybody(place: Path) -> str:
 
 
 @needs_overlay
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
 def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Backends: "Works as root and as an ordinary user"."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.text.plain import plain, without_escapes
+from ralph.text.plain import escaped, plain, without_escapes
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
 ENDS = ["\x07", "\x1b\\", "\x9c"]
@@ -70,3 +70,17 @@ def test_a_million_orders_that_never_end_are_no_wait(beginning: str) -> None:
     """Whatever an agent prints: it took five seconds for 32,000 of them once."""
     left = without_escapes(beginning * 1_000_000)
     assert len(left) <= 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("a/b c.txt", "a/b c.txt"),
+        ("näh", "näh"),
+        ("a\nb\x1b[0m", "a\\nb\\x1b[0m"),
+        ("a\udcffb", "a\\xffb"),
+    ],
+)
+def test_a_path_is_shown_on_one_line_whatever_it_holds(path: str, shown: str) -> None:
+    """Nobody's file name moves the cursor, and no byte is lost."""
+    assert escaped(path) == shown

@@ -236,6 +236,23 @@ def test_secrets_of_an_environment_are_known_by_their_names() -> None:
     assert redacted(["caf\udce9-caf\udce9"], [b"a caf\xe9-caf\xe9"]) == b"a [redacted]"
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_credential_that_is_json_itself(indent: int | None) -> None:
+    """What is usually the path of a file may stand in the variable as a whole."""
+    value = json.dumps({"type": "service_account", "private_key_id": "0a1b2c3d"}, indent=indent)
+    know(secrets_of({"GOOGLE_APPLICATION_CREDENTIALS": value}))
+    assert redact(f"It is {value}.") == "It is [redacted]."
+    (line,) = redacted_json({"a": value, "b": 1}).splitlines()
+    assert json.loads(line) == {"a": "[redacted]", "b": 1}
+
+
+def test_members_of_a_credential_are_known_by_themselves() -> None:
+    """An agent prints the token alone; `auth.json` of opencode may stand in a variable."""
+    login = {"a": [{"type": "authorized_user", "refresh_token": "1//0gAbCdEf", "expires": 3600}]}
+    assert secrets_of({"AUTH_CONTENT": json.dumps(login)}) == {"1//0gAbCdEf"}
+    assert secrets_of({"AUTH_CONTENT": '{"key": "1//0gAbCdEf'}) == set()
+
+
 @pytest.mark.parametrize(
     "value",
     ["1", "true", "", "       8", "password", "Postgres", "xxxxxxxx", "20260101", "12121212"],

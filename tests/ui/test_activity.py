@@ -37,6 +37,8 @@ from ralph.kernel.world import Signals
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
 
+KEY = "sk-" + "a" * 40  # shaped like one
+
 NOW = 1_700_000_000.0  # 22:13:20 UTC
 BEGAN = Began(NOW, 3, Assignment("prompt"))
 LAUNCHED = Launching(NOW, Role.WORK, "claude", "/s")
@@ -51,11 +53,9 @@ class Watched:
 
     def __init__(self, *history: Fact | AgentEvent | float) -> None:
         self.now = NOW
-        self.state = NEW
         self.activity = Activity(
             Briefing(iterations=10, guardrails=frozenset({"make check"})),
             lambda: self.now,
-            lambda text: text.replace("sk-secret", "[redacted]"),
         )
         for happened in history:
             self.see(happened)
@@ -65,13 +65,12 @@ class Watched:
         if isinstance(happened, float):
             self.now += happened
         elif isinstance(happened, Fact):
-            self.state = fold(self.state, happened)
             self.activity.on_fact(happened)
         else:
-            self.activity.on_event(happened)
+            self.activity.on_events([happened])
 
     def moment(self, own: Signals = NOBODY, asked: Signals = NOBODY) -> Doing:
-        found = self.activity.moment(self.state, own, asked)
+        found = self.activity.moment(own, asked)
         assert found is not None
         return found
 
@@ -206,10 +205,10 @@ def test_a_signal_waits_for_the_guardrail_too() -> None:
 
 def test_when_all_is_over_nothing_goes_on() -> None:
     run = Watched(BEGAN, ENDED, Settled(NOW, Stop(Reason.COMPLETED)))
-    assert run.activity.moment(run.state, NOBODY, NOBODY) is None
+    assert run.activity.moment() is None
 
 
 def test_what_an_agent_says_is_one_clean_line_without_secrets() -> None:
     """ADR 13: key-shaped values are redacted from everything people read."""
-    tool = ToolStart("1", "Bash", "\x1b[2Jecho \\\n\t sk-secret\u202e")
+    tool = ToolStart("1", "Bash", f"\x1b[2Jecho \\\n\t {KEY}\u202e")
     assert Watched(tool).words() == "Bash(echo \\ [redacted]) 0s"

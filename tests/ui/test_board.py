@@ -29,7 +29,7 @@ from ralph.kernel.verdict import Accept, Boundary, Continue, Park, Reason, Stop,
 from ralph.kernel.world import Signals
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
-from ralph.ui.live.board import Board, Worker
+from ralph.ui.live.activity import Activity, Board
 from ralph.ui.style import Style
 
 NOW = 1_700_000_000.0
@@ -59,7 +59,7 @@ class Shown:
         self.height = height
         self.time = NOW
         self.err = Terminal(self.screen)
-        self.board = Board(lambda: self.time, lambda text: text)
+        self.board = Board(lambda: self.time)
         self.console = Console(
             Terminal(self.screen),
             self.err,
@@ -68,7 +68,6 @@ class Shown:
             verbose=False,
             briefing=Briefing(iterations=10, tasks=True),
             clock=lambda: self.time,
-            redact=lambda text: text,
             width=lambda: self.screen.width,
             height=lambda: self.height,
             lock=threading.RLock(),
@@ -76,7 +75,7 @@ class Shown:
         )
         self.console.on_fact(STARTED)
 
-    def send(self, task: str, *facts: Fact, state: RunState = NEW) -> Worker:
+    def send(self, task: str, *facts: Fact, state: RunState = NEW) -> Activity:
         """A worker that has come so far."""
         self.console.on_fact(assigned(task))
         follower = self.board.follow(task, WORKER, state)

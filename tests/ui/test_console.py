@@ -14,10 +14,8 @@ from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Reason, Stop
-from ralph.text.redact import redact
 from ralph.ui.console import Console
-from ralph.ui.lines import Briefing
-from ralph.ui.reader import Reader
+from ralph.ui.lines import Briefing, Reader
 from ralph.ui.style import Style
 
 NOW = 1_700_000_000.0
@@ -46,7 +44,6 @@ class Screen:
             verbose=verbose,
             briefing=BRIEFING,
             clock=lambda: self.time,
-            redact=redact,
             err_style=err_style,
         )
 
@@ -158,7 +155,6 @@ def test_with_both_streams_closed_nothing_is_raised() -> None:
             verbose=True,
             briefing=BRIEFING,
             clock=lambda: NOW,
-            redact=redact,
         )
         console.on_fact(BEGAN)
         console.on_events([Text("Hello")])
@@ -180,7 +176,6 @@ def test_a_resumed_run_closes_with_all_its_totals() -> None:
         verbose=False,
         briefing=replace(BRIEFING, journal="/j"),
         clock=lambda: NOW,
-        redact=redact,
         state=replay(facts),
     )
     console.on_fact(Settled(NOW + 61, Stop(Reason.COMPLETED, evidence=("passed: make test",))))

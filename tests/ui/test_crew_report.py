@@ -22,8 +22,7 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Boundary, Park, Reason, Stop
-from ralph.ui.status.lines import report_lines, table_lines
-from ralph.ui.status.report import Report, doing_words, report_dict
+from ralph.ui.status.report import Report, doing_words, report_dict, report_lines, table_lines
 from ralph.ui.style import Style
 
 RUN = "20260101-100000-aaaa"

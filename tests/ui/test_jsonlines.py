@@ -8,14 +8,16 @@ import pytest
 
 from ralph.kernel.claims import Claim
 from ralph.kernel.events import AgentEvent, Failure, Result, Speaker, Text, ToolStart
-from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled, Started
+from ralph.kernel.facts import Began, Decided, Ended, Fact, Returned, Settled, Started
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Spent
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
-from ralph.kernel.verdict import Boundary, Continue, Feedback, Placement, Reason, Stop
+from ralph.kernel.verdict import Accept, Boundary, Continue, Feedback, Placement, Reason, Stop
+from ralph.text.redact import know
 from ralph.ui.jsonlines import JsonLines, stop_line
-from ralph.ui.reader import Reader
+from ralph.ui.lines import Reader
+from ralph.ui.safe_stream import Channel
 
 STOPPED = Stop(Reason.COMPLETED, "nothing is left to do", ("passed: make test",))
 RUN: tuple[Fact, ...] = (
@@ -28,7 +30,7 @@ RUN: tuple[Fact, ...] = (
 
 def written(*facts: Fact, event: AgentEvent | None = None) -> list[dict[str, Any]]:
     out = io.StringIO()
-    reader: Reader = JsonLines(out, "r1", clock=lambda: 200.0)
+    reader: Reader = JsonLines(Channel(out).write, "r1", clock=lambda: 200.0)
     for fact in facts:
         reader.on_fact(fact)
     if event is not None:
@@ -75,7 +77,7 @@ def test_events(event: AgentEvent, name: str, fields: dict[str, object]) -> None
 
 def test_the_stop_line_is_exactly_what_the_issue_says() -> None:
     out = io.StringIO()
-    reader = JsonLines(out, "r1", clock=lambda: 200.0)
+    reader = JsonLines(Channel(out).write, "r1", clock=lambda: 200.0)
     for fact in RUN:
         reader.on_fact(fact)
     reader.stop(STOPPED, "/state/journal.jsonl")
@@ -91,6 +93,31 @@ def test_the_stop_line_is_exactly_what_the_issue_says() -> None:
         "evidence": ["passed: make test"],
         "log": "/state/journal.jsonl",
     }
+
+
+def test_the_stop_line_has_what_workers_used_and_no_secret() -> None:
+    """Also of those who were left in the middle; and evidence quotes what commands said."""
+    know(["very-secret-99"])
+    out = io.StringIO()
+    reader = JsonLines(Channel(out).write, "r1", clock=lambda: 200.0)
+    for fact in RUN[:3]:
+        reader.on_fact(fact)
+    evidence = ("passed: login very-secret-99",)
+    used = (Spent(2, 50.0, 0.25), Spent(1, 9.0, 0.5))
+    reader.stop(Stop(Reason.INTERRUPTED, "", evidence), used=used)
+    line = json.loads(out.getvalue().splitlines()[-1])
+    assert (line["iterations"], line["seconds"], line["cost_usd"]) == (4, 3.5, 0.87)
+    assert line["evidence"] == ["passed: login [redacted]"]
+
+
+def test_each_line_is_the_runs_and_the_tasks_that_speak() -> None:
+    """Whatever run a fact is about."""
+    out = io.StringIO()
+    reader = JsonLines(Channel(out).write, "r1", clock=lambda: 200.0, task="T-1")
+    reader.on_fact(Started(100.0, "r1-001", "tasks", "/w", 7, "1.0"))
+    reader.on_fact(Returned(101.0, "T-2", "r1-002", Accept(("passed",)), Spent()))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["run"], line["task"]) for line in lines] == [("r1", "T-1")] * 2
 
 
 def test_a_run_that_never_began_has_a_stop_line_too() -> None:
@@ -110,7 +137,7 @@ def test_seconds_are_not_shown_to_the_nanosecond() -> None:
 
 def test_an_object_is_one_ascii_line_whatever_the_agent_says() -> None:
     out = io.StringIO()
-    reader = JsonLines(out, "r1", clock=lambda: 200.0)
+    reader = JsonLines(Channel(out).write, "r1", clock=lambda: 200.0)
     reader.on_events([Text("a\nb\u2028c\x1b[2J✅\ud83d")])
     assert out.getvalue().isascii()
     assert len(out.getvalue().splitlines()) == 1
@@ -129,13 +156,13 @@ def test_what_comes_at_once_is_written_at_once() -> None:
     pieces: list[str] = []
     out = io.StringIO()
     out.write = pieces.append  # type: ignore[assignment,method-assign]
-    JsonLines(out, "r1", clock=lambda: 1.0).on_events([Text("one"), Text("two")])
+    JsonLines(Channel(out).write, "r1", clock=lambda: 1.0).on_events([Text("one"), Text("two")])
     assert [piece.count("\n") for piece in pieces] == [2]
 
 
 def test_a_closed_stdout_is_said_once() -> None:
     losses: list[str] = []
-    reader = JsonLines(None, "r1", clock=lambda: 1.0, on_loss=losses.append)
+    reader = JsonLines(Channel(None, losses.append).write, "r1", clock=lambda: 1.0)
     for fact in RUN:
         reader.on_fact(fact)
     reader.stop(STOPPED)

@@ -49,7 +49,6 @@ class Shown:
             verbose=False,
             briefing=Briefing(iterations=10),
             clock=lambda: self.time,
-            redact=lambda text: text,
             width=lambda: self.screen.width,
         )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from ralph.agents.streams.dialects import parser_for
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Settled, Started, Step
 from ralph.kernel.limits import Limits
 from ralph.kernel.tasks.task import Assignment
@@ -68,7 +69,7 @@ def play(teller: Teller, saved: Saved | None, *facts: Fact, now: float = DAY + 9
 
     def open_stream(launch: Launching) -> Stream:
         assert saved is not None
-        return Stream(launch.dialect, "", saved)
+        return parser_for(launch.dialect, ""), saved
 
     player = Player(teller, lambda: now, open_stream if saved else None)
     lines = [text for fact in facts for piece in player.fact(fact) for text in piece]
@@ -117,7 +118,7 @@ def test_a_commit_message_has_no_place_in_it() -> None:
 def test_a_stream_that_grows_is_told_as_it_comes() -> None:
     saved = Saved(said("one"))
     player = Player(
-        PeopleTeller(Style(), ""), lambda: DAY + 9, lambda x: Stream(x.dialect, "", saved)
+        PeopleTeller(Style(), ""), lambda: DAY + 9, lambda x: (parser_for(x.dialect, ""), saved)
     )
     list(player.fact(BEGAN))
     list(player.fact(WORKS))

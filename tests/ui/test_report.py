@@ -30,8 +30,15 @@ from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
 from ralph.kernel.world import Signals
 from ralph.text.plain import columns
 from ralph.ui.lines import clock_time
-from ralph.ui.status.lines import report_lines, table_lines
-from ralph.ui.status.report import Report, age, doing_words, phase_of, report_dict
+from ralph.ui.status.report import (
+    Report,
+    age,
+    doing_words,
+    phase_of,
+    report_dict,
+    report_lines,
+    table_lines,
+)
 from ralph.ui.style import Style
 
 RUN = "20260101-100000-aaaa"

@@ -10,8 +10,8 @@ from typing import TextIO
 
 import pytest
 
-from ralph.ui.style import Style, Wishes
-from ralph.ui.terminal import encoding_of, is_terminal, size_of, style_of
+from ralph.settings.schema import DisplaySettings
+from ralph.ui.style import Style, encoding_of, is_terminal, size_of, style_of
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_what_is_no_terminal_has_no_size_and_a_plain_style(stream: TextIO | None
     assert size_of(stream) == (None, None)
     assert encoding_of(stream) == ""
     assert style_of(stream, {}) == Style()
-    forced = style_of(stream, {}, Wishes(emoji=True, color=True))
+    forced = style_of(stream, {}, DisplaySettings(emoji=True, color=True))
     assert forced == Style(emoji=True, color=True)
 
 
@@ -59,5 +59,6 @@ def test_a_file_has_no_size(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_settings_and_flags_are_heard(terminal: TextIO) -> None:
     fancy = style_of(terminal, {"TERM": "xterm"})
     assert (fancy.color, fancy.emoji) == (True, True)
-    assert not style_of(terminal, {}, Wishes(color=False)).color
-    assert style_of(terminal, {}, Wishes(color=False), Wishes(color=True)).color
+    plain = DisplaySettings(color=False)
+    assert not style_of(terminal, {}, plain).color
+    assert style_of(terminal, {}, plain, {"color": True}).color

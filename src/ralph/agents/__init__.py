@@ -1,5 +1,4 @@
-"""Calls an agent's CLI, one module each, and understands what it prints.
+"""Calls an agent's CLI and understands what it prints.
 
-Public: `kinds`, `cli_agent`, `environment`, `turn_files`, `probe`, `prices`; `streams` reads their
-output.
+Public: `kinds`, `clis`, `cli_agent`, `turn_files`, `probe`, `prices`; `streams` reads output.
 """

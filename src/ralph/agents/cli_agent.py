@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 
-from ralph.agents.kinds import AgentModule, Launch, Request, as_bytes, unusable
+from ralph.agents.clis import Cli, Launch, Request
+from ralph.agents.kinds import as_bytes, unusable
 from ralph.agents.login import login_words
 from ralph.agents.streams.collect import Collector, Tail
 from ralph.agents.streams.dialects import Parser, parser_for
-from ralph.agents.streams.framing import Framer
 from ralph.agents.turn_files import MOST_SAVED, Filing, SavedStream, TurnFiles, private
 from ralph.errors import ConfigError, RalphError
 from ralph.files.safe_open import create
@@ -28,7 +28,6 @@ from ralph.kernel.value import replace, value
 from ralph.processes.child import Command, Exit, Starter, start
 from ralph.text.redact import redact
 
-_KEEP_STDERR = 4096
 _MANY_FLAGS = 50_000  # characters
 _TOO_LONG = "the agent printed more than"
 _PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
@@ -49,7 +48,7 @@ def take_file(path: str) -> str:
 class Setup:
     """The parts of a call to an agent that are the same in every turn."""
 
-    module: AgentModule
+    cli: Cli
     command: tuple[str, ...]
     flags: tuple[str, ...]
     model: str | None
@@ -64,44 +63,39 @@ class Setup:
     take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
 
 
+@value
 class CliAgent:
     """Takes turns with a command-line agent."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        on_events: Callable[[Sequence[AgentEvent]], None],
-        on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
-        record: Callable[[Launching], None] = lambda _: None,
-    ) -> None:
-        self._setup = setup
-        self._on_events = on_events
-        self._on_launch = on_launch
-        self._record = record
+    setup: Setup
+    on_events: Callable[[Sequence[AgentEvent]], None]
+    on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None
+    record: Callable[[Launching], None] = lambda _: None
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
         with ExitStack() as open_files:
             try:
-                files = self._setup.filing.begin(order)
-                if self._setup.prompt_via == "file":
+                files = self.setup.filing.begin(order)
+                if self.setup.prompt_via == "file":
                     open_files.enter_context(self._prompt_on_disk(order))
                 launch = self.launch(order, files)
                 output = open_files.enter_context(_opened(files.stream))
             except (RalphError, OSError, ValueError) as error:
                 return self._unstartable(error)
-            self._on_launch(launch, order)
+            self.on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
-            self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
+            self.record(Launching(time.time(), order.role, launch.dialect, files.stream))
             answer = LastWords() if order.role is Role.MESSAGE else None
+            errors = SavedStream(lambda: _opened(files.errors))
+            open_files.callback(errors.close)
             reader = TurnReader(
                 parser_for(launch.dialect, order.prompt),
                 SavedStream(lambda: output),
-                SavedStream(lambda: _opened(files.errors)),
-                answer.hear if answer else self._on_events,
-                self._setup.prices,
+                errors,
+                answer.hear if answer else self.on_events,
+                self.setup.prices,
             )
-            open_files.callback(reader.close)
             since = os.fstat(output.fileno()).st_ctime_ns
             turn = self._run(launch, files, reader, watch)
             turn = answer.of(turn) if answer and launch.answer_file is None else turn
@@ -109,8 +103,8 @@ class CliAgent:
 
     def launch(self, order: Order, files: TurnFiles | None = None) -> Launch:
         """The call for this turn; nothing is started."""
-        setup = self._setup
-        return setup.module.launch(
+        setup = self.setup
+        return setup.cli.launch(
             Request(
                 command=setup.command,
                 prompt=order.prompt,
@@ -118,7 +112,7 @@ class CliAgent:
                 model=setup.model,
                 # Nobody sees a message turn, and only the stream tells what it costs (ADR 8).
                 stream=setup.stream or order.role is Role.MESSAGE,
-                dollars=order.allowance.dollars,
+                dollars=order.dollars,
                 prompt_via=setup.prompt_via,
                 prompt_file=self._prompt_file(order),
                 answer_file=files.answer if files else "",
@@ -129,7 +123,7 @@ class CliAgent:
         )
 
     def _run(self, launch: Launch, files: TurnFiles, reader: "TurnReader", watch: Watch) -> Turn:
-        setup = self._setup
+        setup = self.setup
         more = {**files.env, **launch.env}
         env = {**setup.env, **more} if more else setup.env
         command = Command(launch.argv, setup.workspace, env, launch.stdin)
@@ -138,8 +132,7 @@ class CliAgent:
         except (OSError, ValueError) as error:
             return self._unstartable(error)
         setup.filing.started(child.handle.pid)
-        ended = child.wait(lambda: watch(reader.pulse()))
-        turn = reader.finish(ended)
+        turn = reader.finish(child.wait(lambda: watch(reader.pulse())))
         if launch.answer_file is not None:
             # Its standard output may show more than the agent's own words.
             answer = setup.take_file(launch.answer_file)
@@ -149,14 +142,14 @@ class CliAgent:
     def _helped(self, turn: Turn, since: int) -> Turn:
         """The turn with what a person can do about it, where its agent may not work at all. Where a
         permission was denied, files tell whether something was written all the same."""
-        module, login = self._setup.module, login_words(turn)
+        cli, login = self.setup.cli, login_words(turn)
         if login:
             turn = replace(turn, failure=Failure(login, 401))
         if turn.failure is not None and turn.failure.refused:
-            return replace(turn, remedy=module.LOGIN_HINT)
+            return replace(turn, remedy=cli.login_hint)
         if turn.barred:
-            turn = replace(turn, wrote=touched(self._setup.workspace, since))
-        return replace(turn, remedy=module.PERMISSION_HINT) if turn.barred else turn
+            turn = replace(turn, wrote=touched(self.setup.workspace, since))
+        return replace(turn, remedy=cli.permission_hint) if turn.barred else turn
 
     def _unstartable(self, error: Exception) -> Turn:
         """A shortage of the machine may pass: such a turn has failed, and another may not."""
@@ -164,8 +157,8 @@ class CliAgent:
             if error.errno in _PASSING:
                 short = Failure(f"the machine cannot start the agent now: {error.strerror}")
                 return Turn(exit_code=None, failure=short)
-            error = _explained(error, self._setup)
-        why = f"agent command {self._setup.command[0]!r}: {error}"
+            error = _explained(error, self.setup)
+        why = f"agent command {self.setup.command[0]!r}: {error}"
         if isinstance(error, RalphError):
             why = f"{error.message}. {error.remedy}"
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=why)
@@ -173,7 +166,7 @@ class CliAgent:
     @contextmanager
     def _prompt_on_disk(self, order: Order) -> Iterator[None]:
         """The agent reads it as it is; what stays is redacted."""
-        ensure_ralph_dir(self._setup.workspace)
+        ensure_ralph_dir(self.setup.workspace)
         path, shown = self._prompt_file(order), redact(order.prompt)
         with open(path, "wb") as file:
             file.write(as_bytes(order.prompt))
@@ -188,7 +181,7 @@ class CliAgent:
     def _prompt_file(self, order: Order) -> str:
         """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
         name = f"prompt_{order.iteration:03d}.txt"
-        return os.path.join(self._setup.workspace, ".ralph", name)
+        return os.path.join(self.setup.workspace, ".ralph", name)
 
 
 class TurnReader:
@@ -207,18 +200,16 @@ class TurnReader:
         self._saved_errors = saved_errors
         self._show = show
         self._prices = prices
-        self._framer = Framer()
         self._collector = Collector()
-        self._stderr = Tail(_KEEP_STDERR)
+        self._stderr = Tail(4096)
         self._began = self._heard = time.monotonic()
         self._result_at: float | None = None
 
     def output(self, chunk: bytes) -> None:
         self._heard = time.monotonic()
         self._saved.write(chunk)
-        block = self._framer.feed(chunk)
-        if block:
-            self._take(self._parser.feed(block))
+        if events := self._parser.feed(chunk):
+            self._take(events)
 
     def error(self, chunk: bytes) -> None:
         self._heard = time.monotonic()
@@ -226,16 +217,12 @@ class TurnReader:
         self._saved_errors.write(chunk)
 
     def pulse(self) -> Pulse:
-        """How the turn looks now."""
         now = time.monotonic()
         since = None if self._result_at is None else now - self._result_at
         return Pulse(now - self._began, now - self._heard, since, self._cost() or 0.0)
 
     def finish(self, ended: Exit) -> Turn:
         """The turn, now that the process is gone."""
-        rest = self._framer.rest()
-        if rest:
-            self._take(self._parser.feed(rest))
         self._take(self._parser.end())
         self._saved.end()
         self._saved_errors.end()
@@ -254,13 +241,10 @@ class TurnReader:
         return replace(
             ended_by(turn, ended.code, ended.cut),
             cost_usd=self._cost(),
-            unknown=turn.unknown + self._framer.dropped,
-            stderr=self._stderr.text(),
+            unknown=turn.unknown + self._parser.lines.dropped,
+            stderr=self._stderr.text,
             seconds=round(ended.seconds, 3),
         )
-
-    def close(self) -> None:
-        self._saved_errors.close()
 
     def _cost(self) -> float | None:
         return priced(self._collector.used, self._prices)

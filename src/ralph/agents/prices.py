@@ -2,10 +2,9 @@
 
 Dollars for a million tokens, as the providers list them for standard processing. Where a price
 depends on something that tokens do not tell, the higher one stands: a limit that is reached too
-early costs an hour, one that is reached too late costs money. So a price that is called
-introductory or promotional is left out, and Gemini's Pro models have the price above 200,000
-tokens, since their CLI uses the whole window. Codex keeps below 272,000 tokens by itself, where
-the prices of OpenAI would double.
+late costs money. So introductory prices are left out, and Gemini's Pro models have the price above
+200,000 tokens, since their CLI uses the whole window. Codex keeps below 272,000 tokens by itself,
+where the prices of OpenAI would double.
 """
 
 import re
@@ -15,55 +14,45 @@ from ralph.kernel.value import value
 
 AS_OF = "2026-11-15"
 
-_FAMILIES = {"codex": "gpt-", "gemini": "gemini-"}
-_PROVIDERS = ("openai/", "google/", "models/")
 _DATE = r"-(?:20\d\d-?[01]\d-?[0-3]\d|[01]\d-20\d\d)$"
 
-# input, output, read from the cache, written to the cache
-_LIST: dict[str, tuple[float, float, float, float]] = {
+# Models, and their prices for input, output, reading from the cache and writing to it.
+_ROWS = (
     # OpenAI: writing to the cache costs as much as input up to GPT-5.5, and a quarter more since.
-    "gpt-6.1-sol": (2.00, 10.00, 0.10, 2.50),
-    "gpt-6.1-terra": (1.00, 5.00, 0.05, 1.25),
-    "gpt-6-astra": (10.00, 50.00, 1.00, 12.50),
-    "gpt-6-sol": (2.00, 10.00, 0.20, 2.50),
-    "gpt-6-luna": (0.10, 0.50, 0.01, 0.125),
-    "gpt-5.6": (5.00, 30.00, 0.50, 6.25),  # another name of gpt-5.6-sol
-    "gpt-5.6-sol": (5.00, 30.00, 0.50, 6.25),
-    "gpt-5.6-terra": (2.00, 12.00, 0.20, 2.50),
-    "gpt-5.6-luna": (0.20, 1.20, 0.02, 0.25),
-    "gpt-5.5": (5.00, 30.00, 0.50, 5.00),
-    "gpt-5.5-pro": (30.00, 180.00, 30.00, 30.00),
-    "gpt-5.4": (2.50, 15.00, 0.25, 2.50),
-    "gpt-5.4-mini": (0.75, 4.50, 0.075, 0.75),
-    "gpt-5.4-nano": (0.20, 1.25, 0.02, 0.20),
-    "gpt-5.4-pro": (30.00, 180.00, 30.00, 30.00),
-    "gpt-5.3-codex": (1.75, 14.00, 0.175, 1.75),
-    "gpt-5.2": (1.75, 14.00, 0.175, 1.75),
-    "gpt-5.2-codex": (1.75, 14.00, 0.175, 1.75),
-    "gpt-5.2-pro": (21.00, 168.00, 21.00, 21.00),
-    "gpt-5.1": (1.25, 10.00, 0.125, 1.25),
-    "gpt-5.1-codex": (1.25, 10.00, 0.125, 1.25),
-    "gpt-5.1-codex-max": (1.25, 10.00, 0.125, 1.25),
-    "gpt-5.1-codex-mini": (0.25, 2.00, 0.025, 0.25),
-    "gpt-5": (1.25, 10.00, 0.125, 1.25),
-    "gpt-5-codex": (1.25, 10.00, 0.125, 1.25),
-    "gpt-5-mini": (0.25, 2.00, 0.025, 0.25),
-    "gpt-5-nano": (0.05, 0.40, 0.005, 0.05),
-    "gpt-5-pro": (15.00, 120.00, 15.00, 15.00),
+    ("gpt-6.1-sol", 2.00, 10.00, 0.10, 2.50),
+    ("gpt-6.1-terra", 1.00, 5.00, 0.05, 1.25),
+    ("gpt-6-astra", 10.00, 50.00, 1.00, 12.50),
+    ("gpt-6-sol", 2.00, 10.00, 0.20, 2.50),
+    ("gpt-6-luna", 0.10, 0.50, 0.01, 0.125),
+    ("gpt-5.6 gpt-5.6-sol", 5.00, 30.00, 0.50, 6.25),  # two names of one model
+    ("gpt-5.6-terra", 2.00, 12.00, 0.20, 2.50),
+    ("gpt-5.6-luna", 0.20, 1.20, 0.02, 0.25),
+    ("gpt-5.5", 5.00, 30.00, 0.50, 5.00),
+    ("gpt-5.5-pro", 30.00, 180.00, 30.00, 30.00),
+    ("gpt-5.4", 2.50, 15.00, 0.25, 2.50),
+    ("gpt-5.4-mini", 0.75, 4.50, 0.075, 0.75),
+    ("gpt-5.4-nano", 0.20, 1.25, 0.02, 0.20),
+    ("gpt-5.4-pro", 30.00, 180.00, 30.00, 30.00),
+    ("gpt-5.3-codex gpt-5.2 gpt-5.2-codex", 1.75, 14.00, 0.175, 1.75),
+    ("gpt-5.2-pro", 21.00, 168.00, 21.00, 21.00),
+    ("gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max", 1.25, 10.00, 0.125, 1.25),
+    ("gpt-5.1-codex-mini", 0.25, 2.00, 0.025, 0.25),
+    ("gpt-5 gpt-5-codex", 1.25, 10.00, 0.125, 1.25),
+    ("gpt-5-mini", 0.25, 2.00, 0.025, 0.25),
+    ("gpt-5-nano", 0.05, 0.40, 0.005, 0.05),
+    ("gpt-5-pro", 15.00, 120.00, 15.00, 15.00),
     # Google: output includes thinking; an implicit cache is written for the price of input.
-    "gemini-3.8-flash": (1.50, 7.50, 0.15, 1.50),
-    "gemini-3.7-flash": (1.50, 7.50, 0.15, 1.50),
-    "gemini-3.5-flash": (1.50, 9.00, 0.15, 1.50),
-    "gemini-3.1-pro-preview": (4.00, 18.00, 0.40, 4.00),
-    "gemini-3.1-pro-preview-customtools": (4.00, 18.00, 0.40, 4.00),
-    "gemini-3.1-flash-lite": (0.25, 1.50, 0.025, 0.25),
-    "gemini-3.1-flash-lite-preview": (0.25, 1.50, 0.025, 0.25),
-    "gemini-3-pro-preview": (4.00, 18.00, 0.40, 4.00),
-    "gemini-3-flash-preview": (0.50, 3.00, 0.05, 0.50),
-    "gemini-2.5-pro": (2.50, 15.00, 0.25, 2.50),
-    "gemini-2.5-flash": (0.30, 2.50, 0.03, 0.30),
-    "gemini-2.5-flash-lite": (0.10, 0.40, 0.01, 0.10),
-}
+    ("gemini-3.8-flash gemini-3.7-flash", 1.50, 7.50, 0.15, 1.50),
+    ("gemini-3.5-flash", 1.50, 9.00, 0.15, 1.50),
+    ("gemini-3.1-pro-preview gemini-3.1-pro-preview-customtools", 4.00, 18.00, 0.40, 4.00),
+    ("gemini-3.1-flash-lite gemini-3.1-flash-lite-preview", 0.25, 1.50, 0.025, 0.25),
+    ("gemini-3-pro-preview", 4.00, 18.00, 0.40, 4.00),
+    ("gemini-3-flash-preview", 0.50, 3.00, 0.05, 0.50),
+    ("gemini-2.5-pro", 2.50, 15.00, 0.25, 2.50),
+    ("gemini-2.5-flash", 0.30, 2.50, 0.03, 0.30),
+    ("gemini-2.5-flash-lite", 0.10, 0.40, 0.01, 0.10),
+)
+_LIST = {name: prices for names, *prices in _ROWS for name in names.split()}
 
 
 @value
@@ -75,12 +64,10 @@ class Listed:
 
 
 def listed(model: str) -> Listed | None:
-    """The price of this very model, or of one that only a date tells apart; else None.
-
-    Names are compared whole: `gpt-5` says nothing about `gpt-5-pro`.
-    """
+    """The price of this very model, or of one that only a date tells apart; else None. Names are
+    compared whole: `gpt-5` says nothing about `gpt-5-pro`."""
     name = model.strip().lower()
-    for provider in _PROVIDERS:
+    for provider in ("openai/", "google/", "models/"):
         name = name.removeprefix(provider)
     name = name if name in _LIST else re.sub(_DATE, "", name)
     return Listed(name, Prices(*_LIST[name])) if name in _LIST else None
@@ -88,7 +75,7 @@ def listed(model: str) -> Listed | None:
 
 def known_models(agent: str | None = None) -> tuple[str, ...]:
     """The names in the list, newest first; those that one agent can be asked for, or all."""
-    family = _FAMILIES.get(agent) if agent else ""
+    family = {"codex": "gpt-", "gemini": "gemini-"}.get(agent) if agent else ""
     return () if family is None else tuple(name for name in _LIST if name.startswith(family))
 
 

@@ -10,6 +10,7 @@ from itertools import chain, count
 from typing import IO, Protocol
 
 from ralph.agents.kinds import as_bytes
+from ralph.files.safe_open import remove_file
 from ralph.kernel.turn import Order, Role
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
@@ -43,8 +44,7 @@ class Filing(Protocol):
 
 
 class NumberedFiles:
-    """`001.prompt`, `001.stream` and `001.stderr` in a run's directory; `001.2` where a turn is
-    taken again."""
+    """`001.prompt`, `001.stream` and `001.stderr` in a run's directory; `001.2` on a second try."""
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
@@ -71,8 +71,7 @@ class SavedPrompts:
 
     def save(self, path: str, data: bytes) -> None:
         """Have this at this path. What stands there may be shared: it is not written into."""
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        remove_file(path)
         if self._last is not None and self._last[1] == data:
             with suppress(OSError):  # this file system has no links, or this file too many
                 os.link(self._last[0], path)
@@ -84,10 +83,7 @@ class SavedPrompts:
 
 class SavedStream:
     """The output of a process, on disk, without secrets. A full disk ends this, never the process.
-
-    The file is opened for the first byte. It never holds more than `most` bytes: what is longer
-    loses its middle.
-    """
+    The file is opened for the first byte; what is longer than `most` bytes loses its middle."""
 
     def __init__(self, open_file: Callable[[], IO[bytes] | FileIO], most: int = MOST_SAVED) -> None:
         self._open = open_file
@@ -151,10 +147,7 @@ def logged(
     """Run a command to its end; what it prints is in the log. `watch` is told the seconds. Where it
     cannot be kept the command has failed, as if it had written there itself."""
     saved = SavedStream(lambda: log, WHOLE)
-
-    def hear(chunk: bytes) -> None:
-        saved.write(chunk)
-
+    hear = saved.write  # one reader for both, so that what is printed stays in order
     child = start(command, hear, hear)
     ended = child.wait(lambda: watch(child.seconds()))
     saved.end()

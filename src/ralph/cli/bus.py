@@ -7,35 +7,30 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Any, TextIO
 
 import click
 
-from ralph.cli.lazy import Group
-from ralph.cli.params import at_least, current_directory, in_directory, option, together
-from ralph.errors import ConfigError, StateError
+from ralph.cli.base import Group
+from ralph.cli.params import at_least, current_directory, in_directory, json_lines, option, together
+from ralph.errors import ConfigError, StateError, failing
 from ralph.kernel.verdict import Reason
 from ralph.loops.supervise.bus import Bus, Follower, new_message
 from ralph.loops.supervise.bus_format import HEADER, LARGEST, Message
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.runner.arguments import shown
-from ralph.text.plain import clean
-from ralph.text.redact import redact
-from ralph.ui.style import Style, Tone
-from ralph.ui.terminal import Audience, is_terminal, style_here
+from ralph.text.plain import safe
+from ralph.ui.style import Style, Tone, is_terminal, leaves_within, style_here
 
 _LOOK_EVERY = 0.25
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_WHICH = """\b
-The task is --task-dir, else $TASK_FOLDER, which `ralph supervise` sets for
-its agent."""
 _of_a_task = together(
     option("--task-dir DIR", "The task's directory. Default: $TASK_FOLDER."),
     option("--project", "Use the bus of the task's project instead."),
-    option("--json", "Print JSON objects, one per line.", "in_json"),
+    json_lines,
     in_directory,
 )
 _chosen = together(
@@ -46,22 +41,19 @@ _chosen = together(
 )
 
 
-@click.group(
-    cls=Group,
-    epilog=f"""\b
-Examples:
-  ralph bus post --type FACT "the parser is done"
-  ralph bus read --task-dir work/shop/checkout
-  ralph bus follow --json | jq -r .body
-{_WHICH}
-""",
-)
+@click.group(cls=Group)
 @in_directory
 def bus() -> None:
     """Post, read and follow the messages of a supervised task.
 
     They are in TASK-MESSAGE-BUS.md in the task's directory, those for all tasks of a project in
-    PROJECT-MESSAGE-BUS.md above it. Many processes may post at the same time.
+    PROJECT-MESSAGE-BUS.md above it. Many processes may post at the same time. The task is
+    --task-dir, else $TASK_FOLDER, which `ralph supervise` sets for its agent.
+
+    Examples:
+      ralph bus post --type FACT "the parser is done"
+      ralph bus read --task-dir work/shop/checkout
+      ralph bus follow --json | jq -r .body
     """
 
 
@@ -73,21 +65,7 @@ def _kind(value: str) -> str:
     return value
 
 
-# ------------------------------------------------------------------ the commands
-
-
-@bus.command(
-    epilog=f"""\b
-Examples:
-  ralph bus post --type FACT "the parser is done"
-  make test 2>&1 | ralph bus post --type PROGRESS
-  ralph bus post --type wait_without_restart "which database?"
-  ralph bus post --project --type DECISION --json "we use SQLite"
-{_WHICH}
-\b
-Exit codes: 0, or 2 when the message cannot be posted.
-"""
-)
+@bus.command()
 @click.argument("body", required=False)
 @option("--type T", "The type: FACT, QUESTION, anything.", "kind", required=True, type=_kind)
 @_of_a_task
@@ -97,72 +75,63 @@ def post(
     """Post a message, and print its id.
 
     Without BODY the message is read from standard input, up to the last byte.
+
+    Examples:
+      ralph bus post --type FACT "the parser is done"
+      make test 2>&1 | ralph bus post --type PROGRESS
+      ralph bus post --type wait_without_restart "which database?"
+      ralph bus post --project --type DECISION --json "we use SQLite"
+
+    Exit codes: 0, or 2 when the message cannot be posted.
     """
     folder = _folder(task_dir)
     text = _input(sys.stdin) if body is None else _utf8(os.fsencode(body), "the message")
-    message = new_message(
-        kind,
-        text,
-        project=folder.project,
-        task=folder.task,
-        run=os.environ.get("RALPH_RUN", ""),
-        now=time.time(),
-    )
+    ids = {"project": folder.project, "task": folder.task, "run": os.environ.get("RALPH_RUN", "")}
+    message = new_message(kind, text, **ids, now=time.time())
     path = folder.project_bus if project else folder.bus
-    try:
+    with _using("write", path):
         Bus(path).post(message)
-    except OSError as error:
-        raise _trouble("write", path, error) from error
     click.echo(_as_json(message) if in_json else message.msg_id)
 
 
-@bus.command(
-    epilog=f"""\b
-Examples:
-  ralph bus read                        all messages, oldest first
-  ralph bus read -n 5 --type QUESTION   the last five questions
-  ralph bus read --json --since "$LAST" those after a message, by its id
-{_WHICH}
-\b
-Exit codes: 0, also without messages; 2 when there is no such task or message.
-"""
-)
+@bus.command()
 @_chosen
 def read(last: int | None, *, in_json: bool, **which: Any) -> None:  # noqa: ANN401  see _Reader
     """Show the messages of a task, oldest first.
 
     --json prints `msg_id, ts, type, project_id, task_id, run_id, body` of each, the body byte for
     byte.
+
+    Examples:
+      ralph bus read                        all messages, oldest first
+      ralph bus read -n 5 --type QUESTION   the last five questions
+      ralph bus read --json --since "$LAST" those after a message, by its id
+
+    Exit codes: 0, also without messages; 2 when there is no such task or message.
     """
-    _teller(in_json=in_json)(_Reader(**which).first(last))
+    _tell(_Reader(**which).first(last), style_here(), in_json=in_json)
 
 
-@bus.command(
-    short_help="Show them, then each new one as it comes.",
-    epilog=f"""\b
-Examples:
-  ralph bus follow --task-dir work/shop/checkout
-  ralph bus follow -n 0 --type QUESTION   only new ones
-  ralph bus follow --json | jq -r .body
-{_WHICH}
-\b
-Exit codes: 2 when there is no such task or message, 130 after Ctrl+C.
-""",
-)
+@bus.command(short_help="Show them, then each new one as it comes.")
 @_chosen
 def follow(last: int | None, *, in_json: bool, **which: Any) -> int:  # noqa: ANN401
-    """Show the messages of a task, then each new one as it comes, until Ctrl+C."""
-    reader, tell = _Reader(**which), _teller(in_json=in_json)
+    """Show the messages of a task, then each new one as it comes, until Ctrl+C.
+
+    Examples:
+      ralph bus follow --task-dir work/shop/checkout
+      ralph bus follow -n 0 --type QUESTION   only new ones
+      ralph bus follow --json | jq -r .body
+
+    Exit codes: 2 when there is no such task or message, 130 after Ctrl+C.
+    """
+    reader, style = _Reader(**which), style_here()
     try:
-        tell(reader.first(last))
-        while sys.stdout is not None and not Audience(sys.stdout).leaves_within(_LOOK_EVERY):
-            tell(reader.new())
+        _tell(reader.first(last), style, in_json=in_json)
+        while sys.stdout is not None and not leaves_within(sys.stdout, _LOOK_EVERY):
+            _tell(reader.new(), style, in_json=in_json)
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
     return 0
-
-
-# ------------------------------------------------------------------ which bus
 
 
 def _folder(task_dir: str | None) -> TaskFolder:
@@ -171,21 +140,15 @@ def _folder(task_dir: str | None) -> TaskFolder:
     if not given:
         raise ConfigError("which task is meant?", remedy)
     path = given if os.path.isabs(given) else os.path.join(current_directory(), given)
-    try:
+    where = "$TASK_FOLDER" if task_dir is None else "--task-dir"
+    with failing(f"{where}: the task directory {given} cannot be used", remedy):
         os.stat(os.path.join(path, os.curdir))  # the dot makes sure that it is a directory
-    except OSError as error:
-        where = "$TASK_FOLDER" if task_dir is None else "--task-dir"
-        message = f"{where}: the task directory {given} cannot be used: {error.strerror}"
-        raise ConfigError(message, remedy) from error
     return folder_at(path)
 
 
-def _trouble(verb: str, path: str, error: OSError) -> StateError:
+def _using(verb: str, path: str) -> AbstractContextManager[None]:
     remedy = f"Look at it: ls -ld {shlex.quote(path)}"
-    return StateError(f"cannot {verb} the message bus {path}: {error.strerror}", remedy)
-
-
-# ------------------------------------------------------------------ the body
+    return failing(f"cannot {verb} the message bus {path}", remedy, StateError)
 
 
 def _input(stream: TextIO | None) -> str:
@@ -194,10 +157,8 @@ def _input(stream: TextIO | None) -> str:
         raise ConfigError("there is no message: standard input is closed", remedy)
     if is_terminal(stream):
         click.echo("[ralph] Reading the message from standard input; Ctrl+D ends it.", err=True)
-    try:
+    with failing("cannot read standard input", remedy):
         data = stream.buffer.read()
-    except OSError as error:
-        raise ConfigError(f"cannot read standard input: {error.strerror}", remedy) from error
     return _utf8(data, "the message on standard input")
 
 
@@ -207,9 +168,6 @@ def _utf8(data: bytes, what: str) -> str:
     except UnicodeDecodeError as error:
         remedy = "Convert it first, for example with: iconv -f latin1 -t utf-8, or base64"
         raise ConfigError(f"{what} is not UTF-8 text (byte {error.start})", remedy) from error
-
-
-# ------------------------------------------------------------------ reading
 
 
 class _Reader:
@@ -235,32 +193,22 @@ class _Reader:
 
     def new(self) -> Iterator[Message]:
         """The messages since."""
-        try:
+        with _using("read", self._path):
             for message in self._follower.each():
                 if self._since is not None:
                     self._since = None if message.msg_id == self._since else self._since
                 elif not self._kinds or message.type in self._kinds:
                     yield message
-        except OSError as error:
-            raise _trouble("read", self._path, error) from error
-
-
-# ------------------------------------------------------------------ showing
-
-
-def _teller(*, in_json: bool) -> Callable[[Iterable[Message]], None]:
-    style = style_here()
-
-    def tell(messages: Iterable[Message]) -> None:
-        for message in messages:
-            text = _as_json(message) if in_json else _for_people(message, style)
-            click.echo(text, color=True)  # as its style is, in a pipe too
-
-    return tell
 
 
 def _as_json(message: Message) -> str:
     return json.dumps({name: getattr(message, name) for name in (*HEADER, "body")})
+
+
+def _tell(messages: Iterable[Message], style: Style, *, in_json: bool) -> None:
+    for message in messages:
+        text = _as_json(message) if in_json else _for_people(message, style)
+        click.echo(text, color=True)  # as its style is, in a pipe too
 
 
 def _for_people(message: Message, style: Style) -> str:
@@ -269,6 +217,6 @@ def _for_people(message: Message, style: Style) -> str:
     with suppress(ValueError, OverflowError, OSError):
         moment = datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     heading = shown(" ".join(filter(None, (moment, message.type, message.run_id))))
-    body = redact(clean(message.body)).rstrip("\n")
+    body = safe(message.body).rstrip("\n")
     lines = [f"  {line}".rstrip() for line in body.split("\n")] if body else []
     return "\n".join((style.paint(heading, Tone.HEAD), *lines))

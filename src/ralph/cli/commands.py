@@ -3,7 +3,7 @@
 import click
 
 from ralph import __version__
-from ralph.cli.lazy import LazyGroup
+from ralph.cli.base import LazyGroup
 from ralph.runner.loops import LOOPS
 
 COMMANDS = {
@@ -21,10 +21,7 @@ COMMANDS = {
     "resume": ("ralph.cli.runs.steer", "Continue a run that was paused, stopped or killed."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
-    "plugin": (
-        "ralph.cli.plugin",
-        "Install Ralph's hooks in claude, codex or gemini, or remove them.",
-    ),
+    "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),
     "sandbox": ("ralph.cli.sandbox.group", "Run a command so that what it changes can be undone."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
@@ -38,23 +35,13 @@ SECTIONS = {  # of the help; what is named in none of them stands first
     "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
 }
-_EPILOG = """\b
-Examples:
-  ralph demo                            what it is about, in a few seconds
-  ralph init                            settings for a project of yours
-  ralph run -p "Make the tests pass"    then let it work
-\b
-Every command has examples too: ralph COMMAND --help
-"""
-_NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
 
 
 def commands() -> dict[str, tuple[str, str, str]]:
     """The table above, and a command for each loop that it does not know."""
     told = {name: (module, name, words) for name, (module, words) in COMMANDS.items()}
-    names = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
-    new = {word: name for word, name in names.items() if word not in told}
-    return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in new.items()}
+    loops = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
+    return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in loops.items()} | told
 
 
 @click.group(
@@ -62,7 +49,6 @@ def commands() -> dict[str, tuple[str, str, str]]:
     lazy=commands,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_EPILOG,
 )
 @click.version_option(
     __version__, "-v", "--version", message="ralph %(version)s", help="Print the version."
@@ -71,6 +57,13 @@ def ralph() -> None:
     """Run AI coding agents in a loop until the work is done, and prove that it is done.
 
     `ralph -p ...` is short for `ralph run -p ...`.
+
+    Examples:
+      ralph demo                            what it is about, in a few seconds
+      ralph init                            settings for a project of yours
+      ralph run -p "Make the tests pass"    then let it work
+
+    Every command has examples too: ralph COMMAND --help
     """
 
 
@@ -78,6 +71,6 @@ def with_command(arguments: list[str]) -> list[str]:
     """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
     if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in commands():
         return [arguments[2], *arguments[:2], *arguments[3:]]
-    if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
-        return ["run", *arguments]
-    return arguments
+    ours = ("-h", "--help", "-v", "--version")
+    to_run = arguments and arguments[0].startswith("-") and arguments[0] not in ours
+    return ["run", *arguments] if to_run else arguments

@@ -14,16 +14,11 @@ from click.shell_completion import (
     ZshComplete,
 )
 
+from ralph.cli.base import command
 from ralph.errors import ConfigError
 
 VARIABLE = "_RALPH_COMPLETE"
 _MOST_RUNS = 50
-_EPILOG = """\b
-Examples:
-  eval "$(ralph completion bash)"         in ~/.bashrc
-  eval "$(ralph completion zsh)"          in ~/.zshrc, after compinit
-  ralph completion fish > ~/.config/fish/completions/ralph.fish
-"""
 _INSTALL = {
     "bash": 'Add to ~/.bashrc: eval "$(ralph completion bash)"',
     "zsh": 'Add to ~/.zshrc, after compinit: eval "$(ralph completion zsh)"',
@@ -65,13 +60,18 @@ class _Fish(RalphComplete, FishComplete):
 _SHELLS: dict[str, type[RalphComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
-@click.command(epilog=_EPILOG)
+@command()
 @click.argument("shell", required=False, type=click.Choice(list(_SHELLS)))
 def completion(*, shell: str | None) -> None:
     """Print the script that makes a shell complete `ralph`.
 
     Without a name it is the shell that $SHELL names, and how to install the script is said on
     stderr.
+
+    Examples:
+      eval "$(ralph completion bash)"         in ~/.bashrc
+      eval "$(ralph completion zsh)"          in ~/.zshrc, after compinit
+      ralph completion fish > ~/.config/fish/completions/ralph.fish
     """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     if name not in _SHELLS:
@@ -103,14 +103,6 @@ def _completer(shell: str) -> RalphComplete:
 # ------------------------------------------------------------------ values
 # Options name these by `params.completed_by`, so that the module is imported only when a shell
 # asks.
-
-
-def directories(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
-    return [CompletionItem(incomplete, type="dir")]
-
-
-def files(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
-    return [CompletionItem(incomplete, type="file")]
 
 
 def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:

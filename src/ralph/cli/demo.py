@@ -9,6 +9,7 @@ import tempfile
 
 import click
 
+from ralph.cli.base import command
 from ralph.cli.params import option
 from ralph.errors import ConfigError
 
@@ -23,17 +24,26 @@ from greet import greet
 said = greet("Ralph")
 assert said == "Hello, Ralph!", f"greet('Ralph') returned {said!r}, expected 'Hello, Ralph!'"
 """
-_WRONG = 'def greet(name):\n    return f"Hello {name}"\n'
-_RIGHT = 'def greet(name):\n    return f"Hello, {name}!"\n'
+_WRITE = {"name": "Write", "input": {"file_path": "greet.py"}, "output": "File written."}
+_SCRIPT = {
+    "turns": [
+        {"text": words, "files": {"greet.py": content}, "tools": [_WRITE], "response": "DONE"}
+        for words, content in (
+            (
+                "I write greet.py. That should do it.",
+                'def greet(name):\n    return f"Hello {name}"\n',
+            ),
+            (
+                "The check shows what is missing: a comma and a bang.",
+                'def greet(name):\n    return f"Hello, {name}!"\n',
+            ),
+        )
+    ]
+    + [{"text": "Add greet"}]
+}
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  ralph demo                     watch it, then look into the directory it names
-  ralph demo --json | tail -1    how it ended, for a program
-"""
-)
+@command()
 @option("--json", "Print what the run prints with --json.", "in_json")
 def demo(*, in_json: bool) -> int:
     """See Ralph at work, without any agent, key or network.
@@ -41,6 +51,10 @@ def demo(*, in_json: bool) -> int:
     In a temporary git repository a scripted agent claims success too early. The guardrail does
     not pass, so the claim is not believed; the failure goes into the next prompt, and the second
     iteration is.
+
+    Examples:
+      ralph demo                     watch it, then look into the directory it names
+      ralph demo --json | tail -1    how it ended, for a program
     """
     if shutil.which("git") is None:
         raise ConfigError("ralph demo needs git", "Install it: sudo apt-get install git")
@@ -61,7 +75,7 @@ def _prepare(home: str, project: str) -> dict[str, str]:
 
     os.makedirs(os.path.join(project, ".ralph"))
     bin_dir = os.path.join(home, "bin")
-    agent = install_agent(bin_dir, _script(), kind="claude", name="scripted-agent")
+    agent = install_agent(bin_dir, _SCRIPT, kind="claude", name="scripted-agent")
     settings = {
         "agent": {"command": agent, "kind": "claude"},
         "guardrails": [{"command": _CHECK, "hint": "Read check.py."}],
@@ -86,20 +100,6 @@ def _prepare(home: str, project: str) -> dict[str, str]:
     for words in ("init -q", "add -A", "commit -q -m Begin"):
         subprocess.run(["git", *words.split()], cwd=project, env=environ, check=True)
     return environ
-
-
-def _script() -> dict[str, object]:
-    def turn(words: str, content: str, last: str) -> dict[str, object]:
-        write = {"name": "Write", "input": {"file_path": "greet.py"}, "output": "File written."}
-        return {"text": words, "files": {"greet.py": content}, "tools": [write], "response": last}
-
-    return {
-        "turns": [
-            turn("I write greet.py. That should do it.", _WRONG, "DONE"),
-            turn("The check shows what is missing: a comma and a bang.", _RIGHT, "DONE"),
-            {"text": "Add greet"},
-        ]
-    }
 
 
 def _conclude(home: str, project: str, environ: dict[str, str]) -> None:

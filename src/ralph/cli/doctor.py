@@ -13,72 +13,56 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO, TypeVar
 
-import click
-
-from ralph.agents.environment import agent_environment
+from ralph.agents.clis import agent_environment
 from ralph.agents.kinds import split_flags
-from ralph.cli.params import current_directory, in_directory
-from ralph.doctor.agents import (
-    NAMES,
-    Candidate,
-    Examiner,
-    agent_checks,
-    money_checks,
-    repository_check,
-    user_check,
-)
+from ralph.cli.base import command
+from ralph.cli.params import current_directory, the_usual
+from ralph.doctor import agents
 from ralph.doctor.checks import Area, Check, CheckState, KnownAgent, count, ok, problem, warning
 from ralph.doctor.claude import CLAUDE
 from ralph.doctor.git import GIT, git_hooks
-from ralph.doctor.machine import (
-    Machine,
-    Screen,
-    python_check,
-    ralph_check,
-    system_check,
-    terminal_checks,
-)
-from ralph.doctor.report import HealthLines, Waiting, health_dict
+from ralph.doctor.machine import Machine, Screen, python_check, system_check, terminal_checks
+from ralph.doctor.report import Waiting, area_lines, health_dict, summary_line
 from ralph.doctor.sandbox import SANDBOX, backends
 from ralph.doctor.state import STATE, state_place
 from ralph.errors import RalphError
 from ralph.files.state_dir import state_root
 from ralph.loops.prompt.loop import Prompt
 from ralph.loops.prompt.loop import read as plan_run
-from ralph.processes.signals import ending_signals
+from ralph.processes.signals import ending_by
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import AgentSettings
-from ralph.text.redact import redact, redacted
+from ralph.text.redact import redacted
 from ralph.text.words import counted
-from ralph.ui.style import Style, Wishes
-from ralph.ui.terminal import encoding_of, is_terminal, size_of, style_of
+from ralph.ui.style import Style, encoding_of, is_terminal, size_of, style_of
 
 _T = TypeVar("_T")
 _AT_ONCE = 4  # agents start slowly; more at a time would only make each miss its time limit
 _ASKING = "ask"  # how the names of the threads begin
-_EPILOG = """\b
-Examples:
-  ralph doctor                    look at everything, in this directory
-  ralph doctor -C ~/my-project    in another one
-  ralph doctor --json | jq '.checks[] | select(.state != "ok")'
-\b
-Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.
-"""
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
-@in_directory
+@command(context_settings={"help_option_names": ["-h", "--help"]})
+@the_usual
 def doctor(*, in_json: bool) -> int:
     """Look at this machine: agents, git, credentials, state directory, settings.
 
     Agents are asked for their version and their flags, for five seconds at most; no agent works
     and nothing is paid for.
+
+    Examples:
+      ralph doctor                    look at everything, in this directory
+      ralph doctor -C ~/my-project    in another one
+      ralph doctor --json | jq '.checks[] | select(.state != "ok")'
+
+    Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.
     """
-    with _ended_by_signals(), _Visit.begun(current_directory(), dict(os.environ)) as visit:
-        areas = _report(visit, sys.stdout, sys.stderr, in_json=in_json)
+    with (
+        ending_by(signal.default_int_handler),
+        _Visit.begun(current_directory(), dict(os.environ)) as visit,
+    ):
+        areas = _report(visit, in_json=in_json)
     return 1 if count(areas, CheckState.PROBLEM) else 0
 
 
@@ -90,7 +74,7 @@ class _Visit:
     root: str | RalphError  # of the state
     loaded: Loaded | RalphError
     plan: Plan[Prompt] | RalphError  # what `ralph run` would do here
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[agents.Candidate, ...]
     asked: tuple[Future[KnownAgent], ...]  # one for each candidate
     sandbox: Future[tuple[Check, ...]]
 
@@ -104,7 +88,7 @@ class _Visit:
         plan = _outcome(lambda: _plan(machine, root))
         candidates = _candidates(machine, loaded, plan)
         cache = os.path.join(root, "probes.json") if isinstance(root, str) else ""
-        ask = Examiner(machine, cache, may_ask=_agent_settings(loaded).probe)
+        ask = agents.Examiner(machine, cache, may_ask=_agent_settings(loaded).probe)
         pool = ThreadPoolExecutor(_AT_ONCE, _ASKING)
         try:
             asked = tuple(pool.submit(ask, candidate) for candidate in candidates)
@@ -125,6 +109,11 @@ class _Visit:
         """The answers of the agents; waits for the slowest."""
         return tuple(future.result() for future in self.asked)
 
+    def style(self, stream: TextIO | None) -> Style:
+        """The look of that stream, as the settings wish."""
+        display = self.loaded.settings.display if isinstance(self.loaded, Loaded) else None
+        return style_of(stream, self.machine.environ, display)
+
 
 def _python(visit: _Visit) -> Iterable[Check | None]:
     import platform
@@ -132,32 +121,30 @@ def _python(visit: _Visit) -> Iterable[Check | None]:
     import ralph
 
     yield python_check(platform.python_version(), sys.executable)
-    yield ralph_check(ralph.__version__, os.path.dirname(ralph.__file__))
+    yield ok("ralph", f"{ralph.__version__} in {os.path.dirname(ralph.__file__)}")
     yield system_check(platform.system(), platform.release(), platform.machine())
 
 
 def _agents(visit: _Visit) -> Iterable[Check | None]:
-    yield from agent_checks(visit.agents)
-    yield _choice(visit)
+    yield from agents.agent_checks(visit.agents)
+    if isinstance(visit.loaded, RalphError):
+        yield warning("ralph run", "cannot start: see Settings", "Fix the settings first.")
+    elif isinstance(visit.plan, RalphError):
+        yield problem("ralph run", f"cannot start: {visit.plan.message}", visit.plan.remedy)
+    else:
+        named = visit.plan.settings.agent.command
+        why = f"agent.command in {visit.loaded.origins.get('agent.command')}"
+        taken = f"takes {' '.join(visit.plan.command)} ({why if named else 'first on PATH'})"
+        yield ok("ralph run", taken)
     chosen = next((c for c in visit.candidates if c.chosen), None)
     flags = split_flags(_agent_settings(visit.loaded).flags)
-    yield user_check(os.geteuid(), chosen, flags)
-    yield repository_check(visit.machine.workspace, chosen, flags)
-
-
-def _choice(visit: _Visit) -> Check:
-    if isinstance(visit.loaded, RalphError):
-        return warning("ralph run", "cannot start: see Settings", "Fix the settings first.")
-    if isinstance(visit.plan, RalphError):
-        return problem("ralph run", f"cannot start: {visit.plan.message}", visit.plan.remedy)
-    origin = visit.loaded.origins.get("agent.command")
-    why = f"agent.command in {origin}" if visit.plan.settings.agent.command else "first on PATH"
-    return ok("ralph run", f"takes {' '.join(visit.plan.command)} ({why})")
+    yield agents.user_check(os.geteuid(), chosen, flags)
+    yield agents.repository_check(visit.machine.workspace, chosen, flags)
 
 
 def _money(visit: _Visit) -> Iterable[Check | None]:
     priced = isinstance(visit.plan, Plan) and visit.plan.prices is not None
-    return money_checks(visit.agents, priced=priced)
+    return agents.money_checks(visit.agents, priced=priced)
 
 
 def _terminal(visit: _Visit) -> Iterable[Check | None]:
@@ -165,7 +152,7 @@ def _terminal(visit: _Visit) -> Iterable[Check | None]:
         Screen(is_terminal(stream), *size_of(stream), encoding_of(stream))
         for stream in (sys.stdout, sys.stderr)
     )
-    color = _style(visit, sys.stdout).color
+    color = visit.style(sys.stdout).color
     return terminal_checks(out, err, visit.machine.environ, color=color)
 
 
@@ -213,12 +200,11 @@ _AREAS: tuple[tuple[str, Callable[[_Visit], Iterable[Check | None]]], ...] = (
 )
 
 
-def _report(
-    visit: _Visit, out: TextIO | None, err: TextIO | None, *, in_json: bool
-) -> tuple[Area, ...]:
+def _report(visit: _Visit, *, in_json: bool) -> tuple[Area, ...]:
     """Look at each area in order; people read the first while the agents are still asked."""
-    lines = HealthLines(_style(visit, out), redact)
-    fancy = _style(visit, err).color and not in_json
+    out, err = sys.stdout, sys.stderr
+    style = visit.style(out)
+    fancy = visit.style(err).color and not in_json
     waiting = Waiting(err if fancy else None, size_of(err)[0])
     areas: list[Area] = []
     for title, look in _AREAS:
@@ -226,11 +212,11 @@ def _report(
             _await(visit, waiting)
         areas.append(Area(title, tuple(check for check in look(visit) if check)))
         if not in_json:
-            print(*lines.area(areas[-1]), sep="\n", file=out, flush=True)
+            print(*area_lines(areas[-1], style), sep="\n", file=out, flush=True)
     if in_json:
         print(json.dumps(redacted(health_dict(areas, visit.agents)), indent=2), file=out)
     else:
-        print(lines.summary(tuple(areas)), file=out)
+        print(summary_line(areas, style), file=out)
     return tuple(areas)
 
 
@@ -255,19 +241,19 @@ def _plan(machine: Machine, root: str | RalphError) -> Plan[Prompt]:
 
 def _candidates(
     machine: Machine, loaded: Loaded | RalphError, plan: Plan[Prompt] | RalphError
-) -> tuple[Candidate, ...]:
+) -> tuple[agents.Candidate, ...]:
     """Every known agent on PATH, and the one that `ralph run` would take."""
     env = _agent_settings(loaded).env
     known = {}
-    for kind in NAMES:
+    for kind in agents.NAMES:
         if path := machine.which(kind):
             gets = agent_environment(
                 machine.environ, kind, keep=env.keep, unset=env.unset, put=env.set
             )
-            known[path] = Candidate(kind, (kind,), path, gets)
+            known[path] = agents.Candidate(kind, (kind,), path, gets)
     if isinstance(plan, Plan):
         path = machine.which(plan.command[0]) or plan.command[0]
-        known[path] = Candidate(plan.kind, plan.command, path, plan.environment, chosen=True)
+        known[path] = agents.Candidate(plan.kind, plan.command, path, plan.environment, chosen=True)
     return tuple(known.values())
 
 
@@ -280,23 +266,3 @@ def _outcome(make: Callable[[], _T]) -> _T | RalphError:
         return make()
     except RalphError as error:
         return error
-
-
-def _style(visit: _Visit, stream: TextIO | None) -> Style:
-    wishes = Wishes()
-    if isinstance(visit.loaded, Loaded):
-        display = visit.loaded.settings.display
-        wishes = Wishes(display.emoji, display.color)
-    return style_of(stream, visit.machine.environ, wishes)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Whatever ends us, what we have started is ended too."""
-    numbers = ending_signals()
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

@@ -5,28 +5,27 @@ from collections.abc import Iterator
 
 import click
 
-from ralph.cli.params import current_directory, in_directory, in_json, option
+from ralph.cli.base import command
+from ralph.cli.params import current_directory, option, the_usual
 from ralph.kernel.case import Ladder
 from ralph.kernel.ports import Policy
 from ralph.kernel.rules import rule_name
 from ralph.settings.load import Loaded, load
 
 
-@click.command(
-    epilog="""The first rule of a ladder that answers wins, so its order is the precedence.
-
-\b
-Examples:
-  ralph explain                  settings with their origin, and all ladders
-  ralph explain --schema         every setting there is, as JSON Schema
-  ralph explain --json -C DIR    for programs, about another workspace
-"""
-)
+@command()
 @option("--schema", "Print the JSON Schema of the settings files.")
-@in_json
-@in_directory
+@the_usual
 def explain(*, schema: bool, in_json: bool) -> None:
-    """Show the settings in force, the file each came from, and the rules in order."""
+    """Show the settings in force, the file each came from, and the rules in order.
+
+    The first rule of a ladder that answers wins, so its order is the precedence.
+
+    Examples:
+      ralph explain                  settings with their origin, and all ladders
+      ralph explain --schema         every setting there is, as JSON Schema
+      ralph explain --json -C DIR    for programs, about another workspace
+    """
     from ralph.settings.explain import as_dict, json_schema, lines
 
     if schema:

@@ -4,18 +4,8 @@ import importlib
 
 import click
 
-from ralph.cli.lazy import Group
-from ralph.hosts.hook_names import HOOKS, module_of
-
-_EPILOG = """\b
-Examples:
-  ralph hook stop < event.json           hold the agent, or let it stop
-  ralph hook pre-tool < event.json       exit code 2 refuses the call
-\b
-A hook reads the host's event, JSON, on standard input. Letting go is
-no output and exit code 0; words for people go to stderr.
-The Claude Code plugin calls them all: docs/plugin.md
-"""
+from ralph.cli.base import Command, Group
+from ralph.hosts.protocol import HOOKS, module_of
 
 
 class _Hooks(Group):
@@ -27,16 +17,23 @@ class _Hooks(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in HOOKS:
             raise click.UsageError(f"no hook {cmd_name!r}: there is {', '.join(HOOKS)}", ctx)
+        about = f"{HOOKS[cmd_name]}\n\nExamples:\n  ralph hook {cmd_name} < event.json"
 
-        def answer() -> None:
-            code = importlib.import_module(module_of(cmd_name)).main()
-            click.get_current_context().exit(code)
+        def answer() -> int:
+            return int(importlib.import_module(module_of(cmd_name)).main())
 
-        epilog = f"\b\nExamples:\n  ralph hook {cmd_name} < event.json"
-        about = HOOKS[cmd_name]
-        return click.Command(cmd_name, callback=answer, help=about, short_help=about, epilog=epilog)
+        return Command(cmd_name, callback=answer, help=about, short_help=HOOKS[cmd_name])
 
 
-@click.group(cls=_Hooks, epilog=_EPILOG)
+@click.group(cls=_Hooks)
 def hook() -> None:
-    """Answer the host of an agent. Hosts call this, not people."""
+    """Answer the host of an agent. Hosts call this, not people.
+
+    Examples:
+      ralph hook stop < event.json           hold the agent, or let it stop
+      ralph hook pre-tool < event.json       exit code 2 refuses the call
+
+    A hook reads the host's event, JSON, on standard input. Letting go is
+    no output and exit code 0; words for people go to stderr.
+    The Claude Code plugin calls them all: docs/plugin.md
+    """

@@ -8,24 +8,22 @@ from contextlib import suppress
 import click
 
 from ralph.cli.asking import ask, dialogue, yes
+from ralph.cli.base import command
 from ralph.cli.params import current_directory, option
 from ralph.errors import ConfigError
 from ralph.kernel.verdict import Placement
+from ralph.settings.explain import redacted
+from ralph.settings.from_others.merge import report, take_over, write
+from ralph.settings.load import combine, load
 from ralph.settings.paths import Json
+from ralph.settings.schema import Settings
+from ralph.settings.source import SETTINGS, read_layer
 
 _DEFAULTS: Json = {"outputTruncateChars": 5000, "streamAgentOutput": True}
 _MOST_DIGITS = 9
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  ralph init                     answer, then look at .ralph/settings.json
-  ralph init --from ralph.yml    take over the settings of another loop
-  ralph explain                  what the settings mean for a run
-  ralph explain --schema         every setting there is, to write them by hand
-"""
-)
+@command()
 @option(
     "--from FILE",
     "Take over another loop's settings: ralph.yml, .ralphrc, config.toml, ... No questions.",
@@ -33,9 +31,14 @@ Examples:
 )
 @option("--dry-run", "With --from: show what would change, write nothing.")
 def init(source: str | None, *, dry_run: bool) -> None:
-    """Create .ralph/settings.json by answering a few questions, or from another loop's."""
-    from ralph.settings.from_others.merge import report, take_over, write
+    """Create .ralph/settings.json by answering a few questions, or from another loop's.
 
+    Examples:
+      ralph init                     answer, then look at .ralph/settings.json
+      ralph init --from ralph.yml    take over the settings of another loop
+      ralph explain                  what the settings mean for a run
+      ralph explain --schema         every setting there is, to write them by hand
+    """
     workspace = current_directory()
     if source is not None:
         if not dry_run:
@@ -52,7 +55,7 @@ def init(source: str | None, *, dry_run: bool) -> None:
     with dialogue("no settings were written."):
         _refuse_hopeless(workspace)
         kept: Json = {}
-        if os.path.exists(_settings_file(workspace)):
+        if os.path.exists(os.path.join(workspace, SETTINGS)):
             _show_existing(workspace)
             if not ask("Overwrite? (y/N): ", yes):
                 return
@@ -62,16 +65,12 @@ def init(source: str | None, *, dry_run: bool) -> None:
         print("\nSettings written to .ralph/settings.json")
 
 
-def _settings_file(workspace: str) -> str:
-    return os.path.join(workspace, ".ralph", "settings.json")
-
-
 def _refuse_hopeless(workspace: str) -> None:
     """Say now, and not after ten questions, that the answers could not be written."""
     directory = os.path.join(workspace, ".ralph")
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise ConfigError(".ralph: is not a directory.", "Move the file .ralph away.")
-    if os.path.isdir(_settings_file(workspace)):
+    if os.path.isdir(os.path.join(workspace, SETTINGS)):
         raise ConfigError(".ralph/settings.json: is a directory.", "Move it away.")
     place = directory if os.path.isdir(directory) else workspace
     if not os.access(place, os.W_OK):
@@ -80,9 +79,6 @@ def _refuse_hopeless(workspace: str) -> None:
 
 def _show_existing(workspace: str) -> None:
     """Show the settings as both files make them, or what is wrong with them."""
-    from ralph.settings.explain import redacted
-    from ralph.settings.load import load
-
     try:
         loaded = load(workspace)
     except ConfigError as error:
@@ -95,9 +91,6 @@ def _show_existing(workspace: str) -> None:
 
 def _worth_keeping(workspace: str) -> Json:
     """The content of settings.json by itself; nothing if that file is broken."""
-    from ralph.settings.load import combine
-    from ralph.settings.source import SETTINGS, read_layer
-
     with suppress(ConfigError):
         layer = read_layer(workspace, SETTINGS)
         if layer:
@@ -132,8 +125,6 @@ def _answers() -> Json:
 
 def _merged(kept: Json, answers: Json) -> Json:
     """The answers over what is kept, in the schema's order: keys nobody asked for stay."""
-    from ralph.settings.schema import Settings
-
     settings = {**_DEFAULTS, **kept, **answers}
     settings["agent"] = {**(kept.get("agent") or {}), **answers["agent"]}
     settings["scm"] = answers.get("scm")

@@ -10,15 +10,17 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import cache
 from io import FileIO
 from typing import TYPE_CHECKING
 
 import click
 
 from ralph.agents.turn_files import SavedStream
+from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, passed_on
-from ralph.errors import ConfigError, RalphError, StateError
+from ralph.errors import ConfigError, RalphError, StateError, failing
 from ralph.files.safe_open import create
 from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock
@@ -26,7 +28,7 @@ from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
 from ralph.loops.supervise.folder import TaskFolder, folder_at
-from ralph.loops.supervise.register_job import Registered, Wanted, leave_group, register
+from ralph.loops.supervise.register_job import Registered, leave_group, register
 from ralph.runner.arguments import warn
 from ralph.text.plain import clean
 from ralph.text.redact import redact, redacting
@@ -42,19 +44,11 @@ _END_GRACE = 5.0  # seconds for each child run that has to end with us
 _PIECE = select.PIPE_BUF  # a pipe that can be written at all takes as much at once
 _KEPT = 8192  # bytes of stderr among which its last line is looked for
 _SUMMARY = 300  # characters
+_PLACE = "the task's folder"
 _REMEDY = "Make room, make it writable, or name another with --task-dir DIR."
-_EPILOG = """\b
-Examples:
-  ralph job -- make test                   within a task: $TASK_FOLDER says which
-  ralph job --task-dir tasks/login -- ./agent.sh "Write the tests"
-  ralph job -- npm run build > build.log 2>&1 &
-\b
-Exit codes: the command's own, 128 + n where signal n ended it;
-2 it could not be started, 130 interrupted.
-"""
 
 
-@click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@command(context_settings={"allow_interspersed_args": False})
 @passed_on
 @option("--task-dir DIR", "The task's folder; without it $TASK_FOLDER.")
 @option("--json", "Print only JSON objects on stdout; the output goes to files.", "in_json")
@@ -65,6 +59,14 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
     It goes on when the agent that started it ends, and the task is not over before it is. What it
     prints is shown, and kept with its exit code in runs/RUN of the task's folder, where the
     environment's keys and tokens are left out.
+
+    Examples:
+      ralph job -- make test                   within a task: $TASK_FOLDER says which
+      ralph job --task-dir tasks/login -- ./agent.sh "Write the tests"
+      ralph job -- npm run build > build.log 2>&1 &
+
+    Exit codes: the command's own, 128 + n where signal n ended it;
+    2 it could not be started, 130 interrupted.
     """
     from ralph.processes.signals import SignalCounter
 
@@ -73,9 +75,8 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
     with _told(registered), SignalCounter() as counter, ExitStack() as files:
         folder = folder_at(os.path.dirname(os.path.dirname(registered.directory)))
         here = current_directory()
-        this = ChildRun(registered, folder, command, here, dict(os.environ), counter)
-        this.lock(files)
-        this.save_command()
+        this = Job(registered, folder, command, here, dict(os.environ), counter)
+        this.begin(files)
         channel = Channel(sys.stdout)
 
         def tell(kind: str, **fields: object) -> None:
@@ -84,9 +85,10 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
                 channel.write([json.dumps({**first, "directory": registered.directory, **fields})])
 
         tell("started", command=command, task_dir=this.folder.path, pid=os.getpid())
-        full = Once()
-        output = Output(this.open(files, "agent-stdout.txt"), None if in_json else 1, this, full)
-        errors = Output(this.open(files, "agent-stderr.txt"), 2, this, full)
+        saved = [
+            files.enter_context(this.open(f"agent-{name}.txt")) for name in ("stdout", "stderr")
+        ]
+        output, errors = Output(saved[0], None if in_json else 1, this), Output(saved[1], 2, this)
         ended = this.carry_out(context.obj, output, errors)
         code, status = this.end(ended, errors)
         tell("ended", status=status, exit_code=ended.code)
@@ -103,17 +105,13 @@ def _register(task_dir: str | None, command: tuple[str, ...]) -> Registered:
         )
     leave_group()
     try:
-        return register(Wanted(given, command), os.environ)
+        return register(given, command, os.environ)
     except (FileNotFoundError, NotADirectoryError) as error:
         message = f"{given} is not the folder of a task: {error.strerror}"
         raise ConfigError(message, "Make it, or name another with --task-dir DIR.") from error
     except (OSError, ValueError) as error:
-        raise _unwritable(given, error) from error
-
-
-def _unwritable(directory: str, error: OSError | ValueError) -> StateError:
-    why = error.strerror if isinstance(error, OSError) else str(error)
-    return StateError(f"cannot write into the task's folder {directory}: {why}", _REMEDY)
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise StateError(f"cannot write into {_PLACE} {given}: {why}", _REMEDY) from error
 
 
 @contextmanager
@@ -132,11 +130,8 @@ def _told(registered: Registered) -> Iterator[None]:
         registered.end_anyhow(code, words)
 
 
-# ------------------------------------------------------------------ the run
-
-
 @value
-class ChildRun:
+class Job:
     """A registered run, its command, and the place where that runs."""
 
     registered: Registered
@@ -146,30 +141,21 @@ class ChildRun:
     environ: Mapping[str, str]
     counter: "SignalCounter"
 
-    def lock(self, held: ExitStack) -> None:
-        """Name us as the run's owner, by which others see that it lives (ADR 10)."""
-        lock = Lock(self._path(LOCK_NAME), "the task's folder", _REMEDY)
+    def begin(self, held: ExitStack) -> None:
+        """Name us as the run's owner, by which others see that it lives (ADR 10), and save in
+        `prompt.md` what is run, as one would type it."""
+        lock = Lock(self._path(LOCK_NAME), _PLACE, _REMEDY)
         lock.acquire(self.registered.run_id, time.time())
         held.callback(lock.release)
-
-    def save_command(self) -> None:
-        """`prompt.md`: what is run, as one would type it."""
         redactor = redacting()
         data = redactor.feed(os.fsencode(f"{shlex.join(self.command)}\n")) + redactor.end()
-        try:
-            with os.fdopen(create(self._path("prompt.md")), "wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise _unwritable(self.folder.path, error) from error
+        with self._writing(), os.fdopen(create(self._path("prompt.md")), "wb") as file:
+            file.write(data)
 
-    def open(self, files: ExitStack, name: str) -> SavedStream:
-        """A file for output, for this user only; each write goes to it at once."""
-        try:
-            file = FileIO(create(self._path(name)), "wb")
-        except OSError as error:
-            raise _unwritable(self.folder.path, error) from error
-        files.enter_context(file)
-        return SavedStream(lambda: file)
+    def open(self, name: str) -> FileIO:
+        """A new file for output, for this user only; each write goes to it at once."""
+        with self._writing():
+            return FileIO(create(self._path(name)), "wb")
 
     def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
         """Run the command to its end, or as long as nobody asks us to stop."""
@@ -198,11 +184,13 @@ class ChildRun:
         return code, status
 
     def is_asked(self) -> bool:
-        """True if someone asked us to stop."""
         return self.counter.signals().cancels > 0
 
     def _path(self, name: str) -> str:
         return os.path.join(self.registered.directory, name)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return failing(f"cannot write into {_PLACE} {self.folder.path}", _REMEDY, StateError)
 
     def _run(self, start: "Starter", output: "Output", errors: "Output") -> "Exit":
         from ralph.processes.child import Command, Exit
@@ -211,15 +199,8 @@ class ChildRun:
             return Exit(Reason.INTERRUPTED.exit_code, 0.0)  # while we were getting ready
         if not self.command[0]:
             raise ConfigError("cannot run '': it has no name", "Name a command after the --.")
-        environ = {
-            **self.environ,
-            "TASK_FOLDER": self.folder.path,
-            "RALPH_TASK_DIR": self.folder.path,
-            "RALPH_BUS": self.folder.bus,
-            "RALPH_RUN": self.registered.run_id,
-            "RALPH_PARENT_RUN": self.registered.parent_run_id,
-            "RALPH_ROOT_RUN": self.environ.get("RALPH_ROOT_RUN", ""),
-        }
+        this, root = self.registered, self.environ.get("RALPH_ROOT_RUN", "")
+        environ = {**self.environ, **self.folder.environ(this.run_id, this.parent_run_id, root)}
         try:
             child = start(Command(self.command, self.cwd, environ), output, errors)
         except (OSError, ValueError) as error:
@@ -253,18 +234,15 @@ class ChildRun:
             time.sleep(_LOOK_EVERY)
 
 
-# ------------------------------------------------------------------ its output
+_warn_once = cache(warn)  # both streams may be lost for the same reason
 
 
 class Output:
     """One of the command's streams: saved, and shown where a descriptor is given. Neither a full
     disk nor a closed pipe is a reason to end the command."""
 
-    def __init__(
-        self, saved: SavedStream, descriptor: int | None, job: ChildRun, on_loss: "Once"
-    ) -> None:
-        self._saved = saved
-        self._on_loss = on_loss
+    def __init__(self, file: FileIO, descriptor: int | None, job: Job) -> None:
+        self._saved = SavedStream(lambda: file)
         self._descriptor = descriptor
         self._job = job
         self._poller = select.poll()
@@ -288,7 +266,7 @@ class Output:
     def _keep(self, saved: bytes) -> None:
         self._tail = (self._tail + saved[-_KEPT:])[-_KEPT:]
         if self._saved.problem:
-            self._on_loss(f"{self._saved.problem}. The command goes on.")
+            _warn_once(f"{self._saved.problem}. The command goes on.")
 
     def _show(self, chunk: bytes) -> None:
         """Show it, and wait for whoever reads slowly, until someone asks us to stop."""
@@ -302,15 +280,3 @@ class Output:
                     return
         except OSError:
             self._descriptor = None  # nobody reads it any more
-
-
-class Once:
-    """Says one thing on stderr, among the command's lines, and nothing after it."""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def __call__(self, words: str) -> None:
-        if not self._said:
-            self._said = True
-            warn(words)

@@ -17,9 +17,6 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 current_directory = arguments.current_directory  # where `-C` leads to
 
 
-# ------------------------------------------------------------------ kinds of values
-
-
 def whole_number(value: str) -> int:
     """Decimal digits, leading zeros allowed; the settings check the range."""
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
@@ -66,25 +63,29 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
     return complete
 
 
+a_directory = click.Path(file_okay=False).shell_complete
+a_file = click.Path().shell_complete
 _METAVARS: dict[str, dict[str, Any]] = {
     "N": {"type": whole_number},
     "DURATION": {"type": duration},
     "USD": {"type": dollars},
-    "DIR": {"shell_complete": completed_by("directories")},
-    "FILE": {"shell_complete": completed_by("files")},
+    "DIR": {"shell_complete": a_directory},
+    "FILE": {"shell_complete": a_file},
     "COMMAND": {"shell_complete": completed_by("agents")},
 }
 
 
-# ------------------------------------------------------------------ options
-
-
 def option(shown: str, words: str, *name: str, **more: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401  click's
     """An option as its help shows it: `option("-n, --lines N", "Only the last N lines.")`. The
-    metavar says what it takes and how a shell completes it; without one it is a flag."""
+    metavar says what it takes and how a shell completes it, `[a|b]` that it is a choice; without
+    one it is a flag. A default is shown, unless the words end with it: `[50]`."""
     parts = shown.split()
     flags = [part.rstrip(",") for part in parts if part.startswith("-")]
     metavar = " ".join(parts[len(flags) :])
+    if "default" in more:
+        more = {"show_default": not words.endswith("]"), **more}
+    if metavar.startswith("[") and "|" in metavar:
+        more = {"type": click.Choice(metavar.strip("[]").split("|")), **more}
     if metavar:
         more = {"metavar": metavar, **_METAVARS.get(metavar, {}), **more}
     elif "/" in shown:
@@ -105,25 +106,24 @@ def together(*options: Callable[[_Function], _Function]) -> Callable[[_Function]
     return add
 
 
-def _change_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None:
-        return
-    try:
-        os.chdir(value)
-    except OSError as error:
-        raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error
-
-
 def _directory(shown: str) -> Callable[[_Function], _Function]:
-    eager = {"is_eager": True, "expose_value": False, "callback": _change_directory}
+    def change(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        try:
+            if value is not None:
+                os.chdir(value)
+        except OSError as error:
+            raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error
+
+    eager = {"is_eager": True, "expose_value": False, "callback": change}
     return option(shown, "Work in DIR instead of the current directory.", "directory", **eager)
 
 
 in_directory = _directory("-C DIR")
 in_project = _directory("-C, -d, --project-dir DIR")  # R's names for it too
-in_json = option("--json", "Print one JSON object.", "in_json")
+in_json = option("--json", "Print JSON.", "in_json")
+the_usual = together(in_json, in_directory)  # of most commands
+usual_in_project = together(in_json, in_project)
 json_lines = option("--json", "Print only JSON objects on stdout, one per line.", "in_json")
-dry_run = option("--dry-run", "Print the prompt and the command; run nothing.")
 the_run = click.argument("run", required=False, shell_complete=completed_by("run_ids"))
 passed_on = click.argument(
     "command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED
@@ -131,7 +131,6 @@ passed_on = click.argument(
 
 
 def which_agent(model: str = "--model NAME") -> Callable[[_Function], _Function]:
-    """The agent and its model."""
     return together(
         option("--agent COMMAND", "The agent: claude, codex, amp, gemini, opencode, any command."),
         option(model, "The agent's model.", shell_complete=completed_by("models")),
@@ -142,11 +141,6 @@ agent_patience = together(
     option("--timeout DURATION", "Stop a turn that takes longer."),
     option("--idle-timeout DURATION", "Stop a turn that is silent for longer."),
     option("--stop-grace DURATION", "Time to finish after Ctrl+C."),
-)
-run_limits = together(
-    option("--max-time DURATION", "Stop the run after this time, such as 8h."),
-    option("--max-cost USD", "Stop the run after this many dollars."),
-    option("--max-wait DURATION", "Stop the run after this much waiting in total."),
 )
 looks = together(
     option("--emoji/--no-emoji", "Use emoji as markers."),
@@ -166,27 +160,37 @@ shown_credentials = option(
     multiple=True,
     callback=lambda _context, _option, paths: list(paths) or None,
 )
-run_sandbox = together(
-    option(
-        "--sandbox [=NAME]",
-        "Run each turn in a sandbox; a failed turn is undone.",
-        is_flag=False,
-        flag_value="auto",
-        type=click.Choice(["auto", *BACKENDS]),
-    ),
-    option("--no-sandbox", "Work in place; nothing contains the agent."),
-    option(
-        "--guard/--no-guard",
-        "Check claude's commands where no sandbox contains it.  [default: guard]",
-    ),
-    option(
-        "--network off|on|HOST,...", "Hosts that a sandbox may reach besides the agent's provider."
-    ),
-    shown_credentials,
-)
 
 
-# ------------------------------------------------------------------ starting a run
+def run_options(model: str = "--model NAME") -> Callable[[_Function], _Function]:
+    """Options of every loop whose turns may be sandboxed."""
+    return together(
+        which_agent(model),
+        option("--max-time DURATION", "Stop the run after this time, such as 8h."),
+        option("--max-cost USD", "Stop the run after this many dollars."),
+        option("--max-wait DURATION", "Stop the run after this much waiting in total."),
+        agent_patience,
+        option(
+            "--sandbox [=NAME]",
+            "Run each turn in a sandbox; a failed turn is undone.",
+            is_flag=False,
+            flag_value="auto",
+            type=click.Choice(["auto", *BACKENDS]),
+        ),
+        option("--no-sandbox", "Work in place; nothing contains the agent."),
+        option(
+            "--guard/--no-guard",
+            "Check claude's commands where no sandbox contains it.  [default: guard]",
+        ),
+        option(
+            "--network off|on|HOST,...",
+            "Hosts that a sandbox may reach besides the agent's provider.",
+        ),
+        shown_credentials,
+        run_display,
+        option("--dry-run", "Print the prompt and the command; run nothing."),
+        json_lines,
+    )
 
 
 def run_loop(name: str, flags: dict[str, object]) -> int:

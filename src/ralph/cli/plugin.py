@@ -10,57 +10,37 @@ from typing import Any
 import click
 
 from ralph.cli.asking import ask, dialogue, yes
-from ralph.cli.lazy import Group
-from ralph.cli.params import current_directory, in_directory, in_json, option, together
+from ralph.cli.base import Group
+from ralph.cli.params import current_directory, option, the_usual, together
 from ralph.errors import ConfigError
 from ralph.hosts.files import carry_out
-from ralph.hosts.hook_commands import SOURCE
-from ralph.hosts.hosts import HOSTS, Host
-from ralph.hosts.install import (
-    FileChanges,
-    HooksThere,
-    commands_there,
-    hooks_file,
-    is_lifted,
-    look,
-    plan_install,
-    plan_uninstall,
-)
+from ralph.hosts.hosts import HOSTS, SOURCE, Host
+from ralph.hosts.install import FileChanges, commands_there, hooks_file, is_lifted, look, planned
 from ralph.hosts.plugin_state import PLUGIN, plugin_is_on
 from ralph.hosts.stop_cap import CAP
-from ralph.ui.terminal import is_terminal
+from ralph.ui.style import is_terminal
 
 _MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")
 _where = together(
     option("--project", "In this project; the default."),
     option("--user", "In all projects of yours."),
-    option(
-        f"--agent [{'|'.join(HOSTS)}]",
-        "Whose hooks.",
-        type=click.Choice(list(HOSTS)),
-        default="claude",
-        show_default=True,
-    ),
-    in_json,
-    in_directory,
+    option(f"--agent [{'|'.join(HOSTS)}]", "Whose hooks.", default="claude"),
+    the_usual,
 )
 
 
-@click.group(
-    cls=Group,
-    epilog="""\b
-Examples:
-  ralph plugin install                   hooks and /ralph-loop for claude, here
-  ralph plugin install --agent codex     the same hooks for codex
-  ralph plugin status                    what is installed where
-  ralph plugin uninstall                 remove it all again
-""",
-)
+@click.group(cls=Group)
 def plugin() -> None:
     """Install Ralph's hooks in Claude Code, Codex or Gemini, or remove them.
 
     What your settings hold besides stays as it is, to the byte. The Claude Code plugin, which has
     the same hooks for all projects, is installed by claude itself: --user says how.
+
+    Examples:
+      ralph plugin install                   hooks and /ralph-loop for claude, here
+      ralph plugin install --agent codex     the same hooks for codex
+      ralph plugin status                    what is installed where
+      ralph plugin uninstall                 remove it all again
     """
 
 
@@ -70,18 +50,7 @@ def _is_users(*, project: bool, user: bool) -> bool:
     return user
 
 
-@plugin.command(
-    epilog="""\b
-Examples:
-  ralph plugin install                        .claude/settings.json, /ralph-loop
-  ralph plugin install --lift-cap             and claude may be held more than 8 times
-  ralph plugin install --user                 how claude gets the plugin
-  ralph plugin install --agent codex          .codex/hooks.json
-  ralph plugin install --agent gemini --user  ~/.gemini/settings.json
-\b
-Exit codes: 0, or 2 when nothing was written.
-"""
-)
+@plugin.command()
 @_where
 @option(
     "--lift-cap/--no-lift-cap",
@@ -93,74 +62,84 @@ def install(*, project: bool, user: bool, agent: str, in_json: bool, lift_cap: b
 
     The commands name this very Ralph by its path. After it has moved, or a newer one is there:
     install again.
+
+    Examples:
+      ralph plugin install                        .claude/settings.json, /ralph-loop
+      ralph plugin install --lift-cap             and claude may be held more than 8 times
+      ralph plugin install --user                 how claude gets the plugin
+      ralph plugin install --agent codex          .codex/hooks.json
+      ralph plugin install --agent gemini --user  ~/.gemini/settings.json
+
+    Exit codes: 0, or 2 when nothing was written.
     """
     host, users = HOSTS[agent], _is_users(project=project, user=user)
     here, environ = current_directory(), os.environ
     if lift_cap is not None and (agent != "claude" or users):
         raise click.UsageError("--lift-cap is about claude, in a project.")
     if agent == "claude" and users:
-        return _say_lines(_plugin_lines(), in_json=in_json)
+        return _say_commands(_plugin_commands(), in_json=in_json)
     path = hooks_file(host, here, environ, user=users)
     _refuse_twice(host, path, hooks_file(host, here, environ, user=not users), users=users)
-    plan = plan_install(host, path, here, user=users, lift=lift_cap)
+    plan = planned(host, path, here, user=users, install=True, lift=lift_cap)
     if lift_cap is None and not in_json and _would_lift(host, plan, environ):
-        plan = plan_install(host, path, here, user=users, lift=True)
+        plan = planned(host, path, here, user=users, install=True, lift=True)
     carry_out(plan.changes)
-    done = _told(host, plan, here, users=users) | {"events": list(host.events.values())}
-    done["notes"] = _notes(host, plan, here, environ)
-    return _say(done, "are in", in_json=in_json)
+    notes = _notes(host, plan, here, environ)
+    return _say(host, plan, "are in", notes, users=users, in_json=in_json)
 
 
-@plugin.command(
-    epilog="""\b
-Examples:
-  ralph plugin uninstall
-  ralph plugin uninstall --agent codex --user
-\b
-Exit codes: 0, or 2 when nothing was written.
-"""
-)
+@plugin.command()
 @_where
 def uninstall(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
-    """Remove what install has added, and nothing else."""
+    """Remove what install has added, and nothing else.
+
+    Examples:
+      ralph plugin uninstall
+      ralph plugin uninstall --agent codex --user
+
+    Exit codes: 0, or 2 when nothing was written.
+    """
     host, users = HOSTS[agent], _is_users(project=project, user=user)
     here = current_directory()
     if agent == "claude" and users:
         name = PLUGIN.partition("@")[2]
         lines = [f"claude plugin uninstall {PLUGIN}", f"claude plugin marketplace remove {name}"]
-        return _say_lines(lines, in_json=in_json)
+        return _say_commands(lines, in_json=in_json)
     path = hooks_file(host, here, os.environ, user=users)
-    plan = plan_uninstall(host, path, here, user=users)
+    plan = planned(host, path, here, user=users, install=False)
     carry_out(plan.changes)
-    done = _told(host, plan, here, users=users) | {"events": [], "notes": []}
-    return _say(done, "are gone from" if plan.hooks.is_one else "were not in", in_json=in_json)
+    where = "are gone from" if plan.hooks.is_one else "were not in"
+    return _say(host, plan, where, [], users=users, in_json=in_json)
 
 
-@plugin.command(
-    epilog="""\b
-Examples:
-  ralph plugin status
-  ralph plugin status --json | jq .claude.project.state
-"""
-)
-@in_json
-@in_directory
+@plugin.command()
+@the_usual
 def status(*, in_json: bool) -> None:
-    """Show where the hooks are, for each agent, here and in all projects."""
+    """Show where the hooks are, for each agent, here and in all projects.
+
+    Examples:
+      ralph plugin status
+      ralph plugin status --json | jq .claude.project.state
+    """
     here = current_directory()
     report = {name: _report(host, here, os.environ) for name, host in HOSTS.items()}
     if in_json:
         click.echo(json.dumps(report))
         return
-    for name, parts in report.items():
-        for line in _status_lines(name, parts):
-            click.echo(line)
+    for agent, parts in report.items():
+        lines = []
+        if "plugin" in parts:
+            lines.append(f"plugin: {PLUGIN} is {'on' if parts['plugin'] else 'not on'}")
+        for scope in ("project", "user"):
+            if found := parts[scope]:
+                why = found.get("trouble") or ", ".join(found["events"])
+                lines.append(f"{scope}: {found['state']}: {found['file']}" + (why and f" ({why})"))
+        if parts["commands"]:
+            lines.append(f"commands: {', '.join(parts['commands'])}")
+        click.echo("\n".join(f"{agent:8}{line}" for line in lines))
 
 
-# ------------------------------------------------------------------ deciding
-
-
-def _plugin_lines() -> list[str]:
+def _plugin_commands() -> list[str]:
     """The commands that make Claude Code install the plugin from where this Ralph lies."""
     root = os.path.dirname(SOURCE)
     if not os.path.isfile(os.path.join(root, _MARKETPLACE)):
@@ -204,77 +183,51 @@ def _notes(host: Host, plan: FileChanges, project: str, environ: Mapping[str, st
     return notes
 
 
-def _told(host: Host, plan: FileChanges, project: str, *, users: bool) -> dict[str, Any]:
-    return {
-        "agent": host.agent,
-        "scope": "user" if users else "project",
-        "file": plan.hooks.path,
-        "changed": any(change.is_one for change in plan.changes),
-        "commands": [
-            os.path.relpath(change.path, project)
-            for change in plan.commands
-            if change.after is not None
-        ],
-        "kept": list(plan.kept),
-    }
-
-
 def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, Any]:
     user = host.user_file(environ)
-    parts: dict[str, Any] = {
-        "project": _found(look(host, os.path.join(project, host.file))),
-        "user": _found(look(host, user)) if user else None,
-        "commands": commands_there(host, project),
-    }
+    parts: dict[str, Any] = {}
+    for scope, path in (("project", os.path.join(project, host.file)), ("user", user)):
+        found = look(host, path) if path else None
+        parts[scope] = found and {
+            "file": found.path,
+            "state": found.state,
+            "events": list(found.events),
+            **({"trouble": found.trouble} if found.trouble else {}),
+        }
+    parts["commands"] = commands_there(host, project)
     if host.agent == "claude":
         parts["plugin"] = plugin_is_on({**environ, "CLAUDE_PROJECT_DIR": project})
     return parts
 
 
-def _found(found: HooksThere) -> dict[str, Any]:
-    told = {"file": found.path, "state": found.state, "events": list(found.events)}
-    return told | ({"trouble": found.trouble} if found.trouble else {})
-
-
-# ------------------------------------------------------------------ telling
-
-
-def _say(done: dict[str, Any], where: str, *, in_json: bool) -> None:
-    if in_json:
-        click.echo(json.dumps(done))
-        return
+def _say(
+    host: Host, plan: FileChanges, where: str, notes: list[str], *, users: bool, in_json: bool
+) -> None:
+    """Say what was changed; after an installation there are notes."""
+    files = [change.path for change in plan.commands if change.after is not None]
+    done = {
+        "agent": host.agent,
+        "scope": "user" if users else "project",
+        "file": plan.hooks.path,
+        "changed": any(change.is_one for change in plan.changes),
+        "commands": list(map(os.path.relpath, files)),
+        "kept": list(plan.kept),
+        "events": list(host.events.values()) if notes else [],
+        "notes": notes,
+    }
     already = "" if done["changed"] else ", as before"
-    click.echo(f"Ralph's hooks for {done['agent']} {where} {done['file']}{already}.")
-    if done["events"]:
-        click.echo(f"  events    {', '.join(done['events'])}")
-    if done["commands"]:
-        names = [os.path.basename(path).partition(".")[0] for path in done["commands"]]
-        click.echo(f"  commands  {', '.join(f'/{name}' for name in names)}")
-    for path in done["kept"]:
-        click.echo(f"  {path} is not Ralph's, and stays as it is.")
-    for note in done["notes"]:
-        click.echo(note)
+    lines = [f"Ralph's hooks for {host.agent} {where} {plan.hooks.path}{already}."]
+    if notes:
+        lines.append(f"  events    {', '.join(host.events.values())}")
+    if files:
+        names = [os.path.basename(path).partition(".")[0] for path in files]
+        lines.append(f"  commands  {', '.join(f'/{name}' for name in names)}")
+    lines += [f"  {path} is not Ralph's, and stays as it is." for path in plan.kept]
+    click.echo(json.dumps(done) if in_json else "\n".join([*lines, *notes]))
 
 
-def _say_lines(lines: list[str], *, in_json: bool) -> None:
+def _say_commands(lines: list[str], *, in_json: bool) -> None:
     """Claude installs plugins itself; nothing is run here."""
-    if in_json:
-        told = {"agent": "claude", "scope": "user", "changed": False, "run": lines}
-        click.echo(json.dumps(told))
-        return
-    click.echo("Claude Code manages plugins itself. Type:")
-    for line in lines:
-        click.echo(f"  {line}")
-
-
-def _status_lines(agent: str, parts: Mapping[str, Any]) -> list[str]:
-    lines = []
-    if "plugin" in parts:
-        lines.append(f"plugin: {PLUGIN} is {'on' if parts['plugin'] else 'not on'}")
-    for scope in ("project", "user"):
-        if found := parts[scope]:
-            why = found.get("trouble") or ", ".join(found["events"])
-            lines.append(f"{scope}: {found['state']}: {found['file']}" + (why and f" ({why})"))
-    if parts["commands"]:
-        lines.append(f"commands: {', '.join(parts['commands'])}")
-    return [f"{agent:8}{line}" for line in lines]
+    told = {"agent": "claude", "scope": "user", "changed": False, "run": lines}
+    words = "\n  ".join(["Claude Code manages plugins itself. Type:", *lines])
+    click.echo(json.dumps(told) if in_json else words)

@@ -1,49 +1,19 @@
 """`ralph run`: the prompt loop (H)."""
 
-import click
-
-from ralph.cli.params import (
-    agent_patience,
-    dry_run,
-    in_directory,
-    json_lines,
-    option,
-    run_display,
-    run_limits,
-    run_loop,
-    run_sandbox,
-    which_agent,
-)
-
-_EPILOG = """\b
-Examples:
-  ralph run -p "Make the tests pass. Say <response>DONE</response> when they do."
-  ralph run -f PROMPT.md -m 30 --max-time 8h --max-cost 20
-  ralph run -p "Fix the lint errors" --agent codex --tell-completion
-  ralph run -f PROMPT.md --sandbox --network pypi.org,files.pythonhosted.org
-  ralph run -f PROMPT.md --dry-run
-\b
-Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
-4 stalled, 5 the agent keeps failing, 130 interrupted.
-"""
+from ralph.cli.base import command
+from ralph.cli.params import in_directory, option, run_loop, run_options
 
 
-@click.command(epilog=_EPILOG)
+@command()
 @option("-p, --prompt TEXT", "The prompt to send to the agent.")
 @option("-f, --prompt-file FILE", "Read the prompt from FILE before each turn; - is stdin.")
 @option("-m, --maximum-iterations N", "Maximum number of iterations.")
 @option("-c, --completion-response TEXT", "Text that the agent says when it is done.")
-@which_agent()
-@run_limits
-@agent_patience
-@run_sandbox
 @option(
     "--tell-completion/--no-tell-completion",
     "Tell the agent in the prompt how to say that it is done.",
 )
-@run_display
-@dry_run
-@json_lines
+@run_options()
 @in_directory
 def run(**flags: object) -> int:
     """Run an agent in a loop until its work is done and proven.
@@ -51,5 +21,15 @@ def run(**flags: object) -> int:
     The agent works; the guardrails of .ralph/settings.json check; what they find goes into the
     next prompt. Only when the agent says <response>DONE</response> and every guardrail passes is
     the work believed to be done.
+
+    Examples:
+      ralph run -p "Make the tests pass. Say <response>DONE</response> when they do."
+      ralph run -f PROMPT.md -m 30 --max-time 8h --max-cost 20
+      ralph run -p "Fix the lint errors" --agent codex --tell-completion
+      ralph run -f PROMPT.md --sandbox --network pypi.org,files.pythonhosted.org
+      ralph run -f PROMPT.md --dry-run
+
+    Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
+    4 stalled, 5 the agent keeps failing, 130 interrupted.
     """
     return run_loop("prompt", flags)

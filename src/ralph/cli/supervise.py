@@ -2,6 +2,7 @@
 
 import click
 
+from ralph.cli.base import command
 from ralph.cli.params import (
     agent_patience,
     at_least,
@@ -13,19 +14,8 @@ from ralph.cli.params import (
     which_agent,
 )
 
-_EPILOG = """\b
-Examples:
-  ralph supervise --task-dir tasks/login -p "Build the page" --agent claude
-  ralph supervise --task-dir tasks/login            what TASK.md there says
-  ralph supervise --task-dir tasks/login -- ./agent.sh --fast
-  ralph supervise --root work --project shop --task login -f login.md
-\b
-Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
-3 the agent waits (exit code 42, WAIT_WITHOUT_RESTART), 130 interrupted.
-"""
 
-
-@click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
 @option("--task-dir DIR", "The task's folder; made if it is missing.")
 @option("--root DIR", "With --project and --task: DIR/PROJECT/TASK.")
@@ -34,26 +24,14 @@ Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
 @option("-p, --prompt TEXT", "What to do; without it TASK.md says so.")
 @option("-f, --prompt-file FILE", "Read the prompt from FILE before each attempt; - is stdin.")
 @which_agent()
-@option(
-    "--max-restarts N",
-    "Maximum number of attempts.",
-    type=at_least(0),
-    default="100",
-    show_default=True,
-)
-@option("--restart-delay DURATION", "Time between two attempts.", default="1", show_default=True)
+@option("--max-restarts N", "Maximum number of attempts.", type=at_least(0), default="100")
+@option("--restart-delay DURATION", "Time between two attempts.", default="1")
 @option(
     "--wait-timeout DURATION",
     "Maximum wait, after DONE, for the agent and its child runs.",
     default="300",
-    show_default=True,
 )
-@option(
-    "--poll-interval DURATION",
-    "How often that wait looks for child runs.",
-    default="1",
-    show_default=True,
-)
+@option("--poll-interval DURATION", "How often that wait looks for child runs.", default="1")
 @agent_patience
 @run_display
 @json_lines
@@ -63,5 +41,14 @@ def supervise(**flags: object) -> int:
 
     The task is done when there is a file DONE in its folder, which the agent finds in
     $TASK_FOLDER. Until then it is restarted, whatever its exit code.
+
+    Examples:
+      ralph supervise --task-dir tasks/login -p "Build the page" --agent claude
+      ralph supervise --task-dir tasks/login            what TASK.md there says
+      ralph supervise --task-dir tasks/login -- ./agent.sh --fast
+      ralph supervise --root work --project shop --task login -f login.md
+
+    Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
+    3 the agent waits (exit code 42, WAIT_WITHOUT_RESTART), 130 interrupted.
     """
     return run_loop("supervise", flags)

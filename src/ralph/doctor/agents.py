@@ -2,14 +2,14 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from ralph.agents.environment import OWN_LOGIN, Environment
-from ralph.agents.kinds import KINDS, module_of
+from ralph.agents.clis import CLIS, OWN_LOGIN, Environment
+from ralph.agents.kinds import KINDS
 from ralph.agents.probe import Probe
 from ralph.doctor.checks import Check, KnownAgent, ok, problem, warning
 from ralph.doctor.machine import Machine, ProgramAnswer
-from ralph.git.uncommitted import is_repository
+from ralph.git.repository import is_repository
 from ralph.kernel.value import value
 
 NAMES = tuple(kind for kind in KINDS if kind != "text")  # known agents, by their commands
@@ -48,26 +48,33 @@ class Examiner:
         self._probing = threading.Lock()  # the cache is read and written as a whole
 
     def __call__(self, candidate: Candidate) -> KnownAgent:
-        module = module_of(candidate.kind)
+        cli = CLIS[candidate.kind]
+        values = candidate.environment.values
         answer = self._version(candidate)
         said = None
-        if module.PROBE:
-            # One that does not even tell its version is not asked more.
+        if cli.probe:
+            # The question that `ralph run` would ask, and in its cache; but no longer than anybody
+            # waits for it. One that does not even tell its version is not asked more.
             may_ask = self._may_ask and not answer.trouble
+            command, cache = candidate.command, self._cache
             with self._probing:
-                said = _Help(self._machine, candidate, module.PROBE, self._cache, may_ask=may_ask)()
+                said = Probe(command, cli.probe, values, cache, may_ask=may_ask, ask=self._help)()
         return KnownAgent(
             kind=candidate.kind,
             path=candidate.path,
             version=answer.version,
             trouble=answer.trouble,
-            tested=module.TESTED,
-            flags=tuple((choice.flag, choice.why) for choice in module.choices(said)),
-            reports=module.REPORTS,
+            tested=cli.tested,
+            flags=tuple((choice.flag, choice.why) for choice in cli.choices(said)),
+            reports=cli.reports,
             credential=candidate.environment.payer,
             withheld=candidate.environment.removed,
             chosen=candidate.chosen,
         )
+
+    def _help(self, argv: tuple[str, ...], env: Mapping[str, str]) -> str | None:
+        answer = self._machine.ask(*argv, env=env)
+        return None if answer.trouble else answer.said
 
     def _version(self, candidate: Candidate) -> ProgramAnswer:
         """Asked each time, so that a binary that broke is seen; never of an unknown program."""
@@ -76,28 +83,6 @@ class Examiner:
         words = (candidate.path, *candidate.command[1:], "--version")
         answer = self._machine.ask(*words, env=candidate.environment.values)
         return answer if answer.trouble or answer.version else ProgramAnswer("", "says no version")
-
-
-class _Help(Probe):
-    """The question that `ralph run` would ask, and in its cache; but no longer than anybody waits
-    for it."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        candidate: Candidate,
-        words: tuple[str, ...],
-        cache: str,
-        *,
-        may_ask: bool,
-    ) -> None:
-        values = candidate.environment.values
-        super().__init__(candidate.command, words, values, cache, may_ask=may_ask)
-        self._machine = machine
-
-    def _ask(self) -> str | None:
-        answer = self._machine.ask(*self._command, *self._arguments, env=self._env)
-        return None if answer.trouble else answer.said
 
 
 def agent_checks(agents: tuple[KnownAgent, ...]) -> Iterator[Check]:
@@ -129,8 +114,7 @@ def user_check(user: int, chosen: Candidate | None, flags: tuple[str, ...]) -> C
     """Claude as root refuses what most runs need (docs/facts.md §1)."""
     if user != 0:
         return ok("user", f"an ordinary one ({user})")
-    claude = chosen is not None and chosen.kind == "claude"
-    if chosen is None or not claude or chosen.environment.values.get("IS_SANDBOX") == "1":
+    if not chosen or chosen.kind != "claude" or chosen.environment.values.get("IS_SANDBOX") == "1":
         return ok("user", "root: whatever the agent does, it does as root")
     how = problem if _SKIPS in flags else warning
     return how(
@@ -144,9 +128,7 @@ def repository_check(
     workspace: str, chosen: Candidate | None, flags: tuple[str, ...]
 ) -> Check | None:
     """Codex works in repositories only, unless it is told otherwise."""
-    if chosen is None or chosen.kind != "codex" or _NO_REPOSITORY in flags:
-        return None
-    if is_repository(workspace):
+    if not chosen or chosen.kind != "codex" or _NO_REPOSITORY in flags or is_repository(workspace):
         return None
     text = "codex does not work outside a git repository"
     return problem("codex place", text, f'git init, or add "{_NO_REPOSITORY}" to agent.flags')

@@ -1,5 +1,6 @@
 """The report of `ralph doctor`: areas of checks, and the agents that were found."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from ralph.kernel.value import value
@@ -62,5 +63,5 @@ def problem(name: str, found: str, remedy: str) -> Check:
     return Check(name, CheckState.PROBLEM, found, remedy)
 
 
-def count(areas: tuple[Area, ...], state: CheckState) -> int:
+def count(areas: Iterable[Area], state: CheckState) -> int:
     return sum(check.state is state for area in areas for check in area.checks)

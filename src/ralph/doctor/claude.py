@@ -10,19 +10,15 @@ from ralph.doctor.machine import Machine
 from ralph.errors import ConfigError
 from ralph.files.json_edit import JsonText, JsonTextError
 from ralph.hosts.files import read_text
+from ralph.hosts.hosts import HOSTS
 from ralph.hosts.settings_edit import KEY, found
+from ralph.hosts.stop_cap import CAP
 from ralph.kernel.value import value
 
 _MARK = "ralph@"  # a plugin is NAME@MARKETPLACE
 _HERE = (".claude/settings.json", ".claude/settings.local.json")
 _LARGEST = 4_000_000
-CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _LIFT = f'in claude\'s settings: "env": {{"{CAP}": "0"}}'
-_FILES = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-}
 
 
 @value
@@ -34,12 +30,13 @@ class JsonFile:
 
 
 def plugin(machine: Machine) -> Check:
-    home = _claude_home(machine.environ)
-    if home is None:
+    users = HOSTS["claude"].user_file(machine.environ)
+    if not users:
         return ok("plugin", "not known: there is no HOME")
     settings = claude_settings(machine)
     wanted = [(name, on) for path in settings for name, on in _ralphs(path, "enabledPlugins")]
-    installed = _ralphs(os.path.join(home, "plugins", "installed_plugins.json"), "plugins")
+    plugins = os.path.join(os.path.dirname(users), "plugins", "installed_plugins.json")
+    installed = _ralphs(plugins, "plugins")
     if wanted:
         name, on = wanted[-1]  # the workspace has the last word
         return ok("plugin", f"{name} is turned {'off' if on is False else 'on'} in Claude Code")
@@ -74,16 +71,11 @@ def claude_session(machine: Machine) -> Check | None:
     return ok("session", "inside a Claude Code session; agents are not told (CLAUDECODE)")
 
 
-def _claude_home(environ: Mapping[str, str]) -> str | None:
-    chosen, home = environ.get("CLAUDE_CONFIG_DIR"), environ.get("HOME")
-    return chosen or (os.path.join(home, ".claude") if home else None)
-
-
 def claude_settings(machine: Machine) -> list[str]:
     """Every settings file that Claude Code reads here; a later one has the last word."""
-    home = _claude_home(machine.environ)
-    users = [os.path.join(home, "settings.json")] if home else []
-    return users + [os.path.join(machine.workspace, path) for path in _HERE]
+    users = HOSTS["claude"].user_file(machine.environ)
+    here = [os.path.join(machine.workspace, path) for path in _HERE]
+    return [users, *here] if users else here
 
 
 def _ralphs(path: str, key: str) -> list[tuple[str, object]]:
@@ -109,9 +101,9 @@ def read_json(path: str) -> JsonFile:
 def ralph_hooks(machine: Machine) -> Check:
     """Settings in this workspace that have the hooks, and whether these can run."""
     there = {}
-    for agent, file in _FILES.items():
+    for agent, host in HOSTS.items():
         try:
-            text = read_text(os.path.join(machine.workspace, file))
+            text = read_text(os.path.join(machine.workspace, host.file))
             groups = found(JsonText.of(text, comments=True)) if text else {}
         except (ConfigError, JsonTextError):
             continue  # that is not ours to fix
@@ -120,17 +112,16 @@ def ralph_hooks(machine: Machine) -> Check:
     if not there:
         return ok("ralph hooks", "none here; to put them in: ralph plugin install")
     for agent, commands in there.items():
-        if gone := next((p for p in map(_program, commands) if not os.access(p, os.X_OK)), ""):
+        programs = []
+        for command in commands:
+            try:
+                programs += shlex.split(command)[:1]
+            except ValueError:
+                programs.append(command)
+        if gone := next((path for path in programs if not os.access(path, os.X_OK)), ""):
             remedy = f"Put them in anew: ralph plugin install --agent {agent}"
             return warning("ralph hooks", f"those of {agent} need {gone}, which is gone", remedy)
     return ok("ralph hooks", f"here for {', '.join(there)}")
-
-
-def _program(command: str) -> str:
-    try:
-        return next(iter(shlex.split(command)), "")
-    except ValueError:
-        return command
 
 
 def stop_cap(machine: Machine) -> Check:

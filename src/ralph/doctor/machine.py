@@ -49,14 +49,17 @@ class Machine:
         """Run a program to its end, for five seconds at most; its standard input is closed."""
         if self.given_up():
             return ProgramAnswer("", _NOT_WAITED_FOR)
-        out, err = _Beginning(), _Beginning()
+        out, err = bytearray(), bytearray()
         environ = {**(self.environ if env is None else env), "RALPH_PROBE": "1"}
         try:
-            child = start(Command(argv, self.workspace, environ), out.take, err.take)
-        except (OSError, ValueError) as error:
-            return ProgramAnswer(
-                "", f"cannot be started: {getattr(error, 'strerror', None) or error}"
+            child = start(
+                Command(argv, self.workspace, environ),
+                lambda chunk: out.extend(chunk[: _MOST_KEPT - len(out)]),
+                lambda chunk: err.extend(chunk[: _MOST_KEPT - len(err)]),
             )
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            return ProgramAnswer("", f"cannot be started: {why}")
 
         def impatience() -> Cut | None:
             if self.given_up():
@@ -67,23 +70,11 @@ class Machine:
         ended = child.wait(impatience)
         if ended.cut:
             return ProgramAnswer("", ended.cut.why)
+        said, errors = (kept.decode("utf-8", "replace") for kept in (out, err))
         if ended.code:
-            words = first_words(err.text()) or first_words(out.text())
+            words = first_words(errors) or first_words(said)
             return ProgramAnswer("", f"exit code {ended.code}" + (f": {words}" if words else ""))
-        return ProgramAnswer(out.text())
-
-
-class _Beginning:
-    """Keeps the beginning of what comes."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-
-    def take(self, chunk: bytes) -> None:
-        self._kept += chunk[: _MOST_KEPT - len(self._kept)]
-
-    def text(self) -> str:
-        return self._kept.decode("utf-8", "replace")
+        return ProgramAnswer(said)
 
 
 def first_words(text: str) -> str:
@@ -115,10 +106,6 @@ def python_check(version: str, executable: str) -> Check:
     return problem("python", f"{found}: too old", "Install Ralph with Python 3.11 or newer.")
 
 
-def ralph_check(version: str, directory: str) -> Check:
-    return ok("ralph", f"{version} in {directory}")
-
-
 @value
 class Screen:
     """One stream: whether a person sees it, and how much of it at once, if it is known."""
@@ -132,7 +119,6 @@ class Screen:
 def terminal_checks(
     out: Screen, err: Screen, environ: Mapping[str, str], *, color: bool
 ) -> Iterator[Check]:
-    """The streams, the colours and the characters of the terminal."""
     for name, screen in (("stdout", out), ("stderr", err)):
         if not screen.terminal:
             yield ok(name, "no terminal: lines are plain")
@@ -143,9 +129,8 @@ def terminal_checks(
     term = environ.get("TERM")
     yield ok("TERM", term or "not set")
     why = "the settings say so" if out.terminal else "stdout is no terminal"
-    why = (
-        "NO_COLOR is set" if environ.get("NO_COLOR") else "TERM is dumb" if term == "dumb" else why
-    )
+    why = "TERM is dumb" if term == "dumb" else why
+    why = "NO_COLOR is set" if environ.get("NO_COLOR") else why
     yield ok("colours", "on" if color else f"off: {why}")
     if out.encoding.lower().replace("-", "").replace("_", "") == "utf8":
         yield ok("encoding", "UTF-8")

@@ -2,20 +2,18 @@
 
 A run works in place unless it is told otherwise, so nothing here is a problem. A sandbox can do
 three things, which come apart: contain (what the agent may touch), rollback (undo what it did),
-egress (whom it may call).
+egress (which hosts it may call).
 """
 
 import ctypes
 import os
-from typing import TYPE_CHECKING
+from contextlib import suppress
 
 from ralph.doctor.checks import Check, ok, warning
 from ralph.doctor.machine import Machine, version_numbers
 from ralph.errors import RalphError
-from ralph.sandbox.namespace.available import namespace_remedy
-
-if TYPE_CHECKING:
-    from ralph.sandbox.interface import Capabilities
+from ralph.processes.keeper_main import is_possible
+from ralph.sandbox.namespace.client import namespace_remedy
 
 _PR_GET_CHILD_SUBREAPER = 37
 
@@ -42,14 +40,12 @@ def backends(machine: Machine) -> tuple[Check, ...]:
         auto = warning("sandbox: auto", "nothing that can be undone is usable here", remedy)
     else:
         auto = ok("sandbox: auto", f"takes {name}, for ralph run --sandbox and ralph sandbox run")
-    return (auto, *(ok(one.name, _told(one.can)) for one in probed))
-
-
-def _told(can: "Capabilities") -> str:
-    if not can.usable:
-        return f"not usable: {can.why}"
-    does = ", ".join(name for name in _PROPERTIES if getattr(can, name))
-    return f"{does or 'none of the three'}; {can.why}"
+    checks = [auto]
+    for one in probed:
+        does = ", ".join(name for name in _PROPERTIES if getattr(one.can, name))
+        told = f"{does or 'none of the three'}; {one.can.why}"
+        checks.append(ok(one.name, told if one.can.usable else f"not usable: {one.can.why}"))
+    return tuple(checks)
 
 
 def user_namespaces(machine: Machine) -> Check:
@@ -85,20 +81,16 @@ def subreaper(_: Machine) -> Check:
     """A process can be the one that orphans below it are handed to. Asked, not set: a library must
     not adopt its host's children."""
     means, flag = "what an agent leaves behind", ctypes.c_int()
-    try:
+    with suppress(AttributeError, OSError):
         prctl = ctypes.CDLL(None).prctl
         if prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0) == 0:
             return ok("subreaper", f"this machine can adopt {means}")
-    except (AttributeError, OSError):
-        pass
     return warning("subreaper", f"this machine cannot adopt {means}", "Use Linux for long runs.")
 
 
 def pidfd(_: Machine) -> Check:
     """The end of a child can be waited for like its output."""
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except (AttributeError, OSError):
+    if not is_possible():
         text = "this machine cannot wait for a child by pidfd: it is asked 50 times a second"
         return warning("pidfd", text, "Use Linux 5.3 or newer.")
     return ok("pidfd", "this machine can wait for a child's end without asking for it")

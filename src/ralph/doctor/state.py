@@ -8,7 +8,6 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
@@ -146,6 +145,4 @@ def _existing(path: str) -> str:
     return path
 
 
-STATE: tuple[Callable[[str], Check | None], ...] = (
-    *(state_writable, state_room, state_privacy, state_content, state_file_system),
-)
+STATE = (state_writable, state_room, state_privacy, state_content, state_file_system)

@@ -1,5 +1,4 @@
-"""Appends to files that several processes write: a line in one write, under a lock that nobody
-waits for for ever."""
+"""Appends to files that several processes write: a line in one write, under a lock with a limit."""
 
 import errno
 import fcntl

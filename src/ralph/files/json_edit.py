@@ -20,7 +20,7 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 class JsonTextError(ValueError):
@@ -54,7 +54,7 @@ class JsonText:
         if comments:
             clear = _COMMENT.sub(lambda m: m[1] or re.sub(r"[^\r\n]", " ", m[0]), clear)
         try:
-            content, end = _DECODER.raw_decode(clear, _after_blanks(clear, 0))
+            content, end = DECODER.raw_decode(clear, _after_blanks(clear, 0))
         except json.JSONDecodeError as error:
             raise _at(clear, error.pos, error.msg) from None
         except RecursionError:
@@ -71,11 +71,10 @@ class JsonText:
 
     @property
     def top(self) -> int:
-        """The start of the object."""
         return _after_blanks(self.clear, 0)
 
     def items(self, at: int) -> list[Item]:
-        """What is in the list or object that begins here, in order."""
+        """The contents of the list or object that begins here, in order."""
         found: list[Item] = []
         position = _after_blanks(self.clear, at + 1)
         while self.clear[position] not in "]}":
@@ -88,13 +87,13 @@ class JsonText:
     def _item(self, start: int, *, keyed: bool) -> Item:
         key, at = "", start
         if keyed:
-            key, end = _DECODER.raw_decode(self.clear, start)
+            key, end = DECODER.raw_decode(self.clear, start)
             at = _after_blanks(self.clear, _after_blanks(self.clear, end) + 1)
-        content, end = _DECODER.raw_decode(self.clear, at)
+        content, end = DECODER.raw_decode(self.clear, at)
         return Item(key, start, at, end, content)
 
     def member(self, at: int, key: str) -> Item | None:
-        """What an object has under a key; the last one counts, as for every reader of JSON."""
+        """The value of a key; the last one counts, as for every reader of JSON."""
         return next((item for item in reversed(self.items(at)) if item.key == key), None)
 
     def appended(self, at: int, depth: int, content: object, key: str = "") -> Self:
@@ -105,38 +104,31 @@ class JsonText:
         piece = named.replace("\n", margin)
         items = self.items(at)
         if items:
-            return self._spliced(items[-1].end, items[-1].end, f",{margin}{piece}")
-        return self._spliced(at + 1, at + 1, piece)  # so that `removed` leaves what was there
+            return self.replaced(items[-1].end, items[-1].end, f",{margin}{piece}")
+        return self.replaced(at + 1, at + 1, piece)  # so that `removed` leaves what was there
 
     def removed(self, at: int, start: int) -> Self:
         """Without the item that begins at `start`, and its comma; comments around it stay."""
         items = self.items(at)
         index = [item.start for item in items].index(start)
         item = items[index]
-        if index + 1 < len(items):
-            following = items[index + 1].start
-            if self.raw[item.end : following].strip(_BLANKS) == ",":
-                return self.cut(item.start, following)
-            comma = self.clear.index(",", item.end)
-            return self.cut(comma, comma + 1).cut(item.start, item.end)
-        if not index:
-            return self.cut(item.start, item.end)
-        before = items[index - 1].end
-        if self.raw[before : item.start].strip(_BLANKS) == ",":
-            return self.cut(before, item.end)
-        comma = self.clear.index(",", before)
-        return self.cut(item.start, item.end).cut(comma, comma + 1)
+        if len(items) == 1:
+            return self.replaced(item.start, item.end)
+        is_last = index + 1 == len(items)
+        gap = (items[-2].end, item.start) if is_last else (item.end, items[index + 1].start)
+        if self.raw[slice(*gap)].strip(_BLANKS) == ",":
+            return self.replaced(min(item.start, gap[0]), max(item.end, gap[1]))
+        comma = self.clear.index(",", gap[0])
+        first, second = sorted(((comma, comma + 1), (item.start, item.end)))
+        return self.replaced(*second).replaced(*first)
 
     def is_hollow(self, at: int) -> bool:
         """True if nothing but an empty line is left in it: it was written for what was removed."""
-        _, end = _DECODER.raw_decode(self.clear, at)
+        _, end = DECODER.raw_decode(self.clear, at)
         return _HOLLOW.fullmatch(self.raw[at + 1 : end - 1]) is not None
 
-    def cut(self, start: int, end: int) -> Self:
-        """Without what stands from here to there."""
-        return self._spliced(start, end, "")
-
-    def _spliced(self, start: int, end: int, piece: str) -> Self:
+    def replaced(self, start: int, end: int, piece: str = "") -> Self:
+        """With this piece in place of what stands from here to there."""
         raw = self.raw[:start] + piece + self.raw[end:]
         clear = self.clear[:start] + piece + self.clear[end:]
         return type(self)(raw, clear, self.indent, self.newline)

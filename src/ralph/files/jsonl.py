@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.files.append import append_line, is_at, lock
-from ralph.files.safe_open import regular
+from ralph.files.safe_open import open_regular, regular
 from ralph.text.redact import redacted_json
 
 _BLOCK = 256 * 1024
@@ -20,10 +20,7 @@ _FLAGS = os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | o
 
 
 def append(path: str, record: dict[str, Any]) -> None:
-    """Add one line, in one write, on a line of its own even after one that was torn off.
-
-    OSError where that cannot be done; then nothing of it stays in the file.
-    """
+    """Add one line in one write. On an OSError nothing of it stays in the file."""
     line = redacted_json(record).encode() + b"\n"
     for _ in range(_TRIES):
         file = regular(os.open(path, _FLAGS, 0o644), path)
@@ -40,37 +37,33 @@ def append(path: str, record: dict[str, Any]) -> None:
     raise OSError(errno.EAGAIN, "it is replaced all the time")
 
 
-def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[dict[str, Any]]:
-    """The objects in the last `most_bytes` of the file, from its end backwards; only those with
-    the word in them. Lines that make no sense are left out; a file that cannot be read is empty."""
+def json_object(line: bytes) -> dict[str, Any] | None:
+    """The object in a line; None for anything else."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[bytes]:
+    """The lines in the last `most_bytes` of the file, from its end backwards; only those with the
+    word in them. A file that cannot be read is empty."""
     ways = (json.dumps(word, ensure_ascii=way)[1:-1] for way in (True, False))
     spelled = {way.encode("utf-8", "replace") for way in ways}
-    for line in _lines_backwards(path, most_bytes):
-        if any(spelling in line for spelling in spelled):
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
-                yield found
-
-
-def _lines_backwards(path: str, most_bytes: int) -> Iterator[bytes]:
     try:
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-        file = regular(os.open(path, flags), path)
+        with open_regular(path) as file:
+            for line in _backwards(file.fileno(), most_bytes):
+                if line and any(spelling in line for spelling in spelled):
+                    yield line
     except OSError:
-        return
-    try:
-        yield from _backwards(file, os.fstat(file).st_size, most_bytes)
-    except OSError:
-        return  # a disk that is ill, in the middle
-    finally:
-        os.close(file)
+        return  # there is none, or the disk is ill
 
 
-def _backwards(file: int, size: int, most_bytes: int) -> Iterator[bytes]:
-    end, least = size, max(0, size - most_bytes)
+def _backwards(file: int, most_bytes: int) -> Iterator[bytes]:
+    """The lines of a file from its end."""
+    end = os.fstat(file).st_size
+    least = max(0, end - most_bytes)
     rest: bytes | None = b""  # the end of a line that begins further up; None: it is too long
     while end > least:
         start = max(least, end - _BLOCK)

@@ -1,16 +1,17 @@
-"""The places where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside
-it."""
+"""The places where Ralph keeps things: `.ralph/` in the workspace, and the state directory."""
 
 import errno
 import os
 import stat
 from _thread import get_native_id  # a thread, for itself
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TextIO
 
-from ralph.errors import ConfigError, StateError
+from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
 from ralph.files.safe_open import open_regular
+from ralph.files.state_home import state_home
 from ralph.kernel.tasks.task import Backlog, Task
 
 _READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
@@ -87,28 +88,12 @@ def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
 
 def state_root(environ: Mapping[str, str]) -> str:
     """`$RALPH_STATE_DIR`, else `ralph` in the XDG state directory."""
-    chosen = environ.get("RALPH_STATE_DIR")
-    if chosen:
-        return os.path.abspath(chosen)
-    base = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):  # XDG: a relative path is to be ignored
-        base = os.path.join(environ.get("HOME") or _home(), ".local", "state")
-    if not os.path.isabs(base):
-        raise StateError(
-            "there is no home directory to keep the journal in",
-            "Choose a place for it: export RALPH_STATE_DIR=/some/where",
-        )
-    return os.path.join(base, "ralph")
-
-
-def _home() -> str:
-    """The user's home by the system's own list; HOME may be unset, or empty."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return ""
+    if root := state_home(environ):
+        return root
+    raise StateError(
+        "there is no home directory to keep the journal in",
+        "Choose a place for it: export RALPH_STATE_DIR=/some/where",
+    )
 
 
 def project_dir(root: str, workspace: str) -> str:
@@ -120,24 +105,20 @@ def project_dir(root: str, workspace: str) -> str:
 
 def ensure_state_root(root: str) -> None:
     """Make the state directory, for this user only."""
-    try:
+    with writing_state(root):
         os.makedirs(root, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise unwritable_state(root, error) from error
 
 
 def make_run_dir(project: str, run: str) -> str:
     """Make `runs/<run>` in the project's state directory, for this user only, and never for git:
     the state directory may lie in a workspace."""
     path = os.path.join(project, "runs", run)
-    try:
+    with writing_state(project):
         os.makedirs(path, mode=0o700)
         os.mkdir(os.path.join(path, "signals"), mode=0o700)
         ignore = os.path.join(project, ".gitignore")
         if not os.path.exists(ignore):
             write_atomically(ignore, "*\n")
-    except OSError as error:
-        raise unwritable_state(project, error) from error
     return path
 
 
@@ -145,20 +126,16 @@ def link_run(run_dir: str, project: str) -> None:
     """Let a run be found from the workspace that it was started in, wherever it is kept."""
     runs = os.path.join(project, "runs")
     link = os.path.join(runs, os.path.basename(run_dir))
-    try:
+    with writing_state(project):
         os.makedirs(runs, mode=0o700, exist_ok=True)
         if not os.path.exists(link):
             os.symlink(run_dir, link)
-    except OSError as error:
-        raise unwritable_state(project, error) from error
 
 
-def unwritable_state(directory: str, error: OSError) -> StateError:
-    """The error for a state directory that cannot be written."""
-    return StateError(
-        f"cannot write the state directory {directory}: {error.strerror}",
-        "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
-    )
+def writing_state(directory: str) -> AbstractContextManager[None]:
+    """Raise an OSError within as the error for a state directory that cannot be written."""
+    remedy = "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where"
+    return failing(f"cannot write the state directory {directory}", remedy, StateError)
 
 
 def lstat(path: str | bytes) -> os.stat_result | None:
@@ -175,14 +152,10 @@ def is_inside(path: str, directory: str) -> bool:
     return os.path.commonpath((inner, outer)) == outer
 
 
-class PromptText:
+def prompt_text(text: str) -> Callable[[], Backlog]:
     """`--prompt`: a backlog of one task that never changes."""
-
-    def __init__(self, text: str) -> None:
-        self._backlog = _one_task(text, "the prompt")
-
-    def __call__(self) -> Backlog:
-        return self._backlog
+    backlog = _one_task(text, "the prompt")
+    return lambda: backlog
 
 
 class PromptFile:
@@ -202,20 +175,14 @@ class PromptFile:
             return Backlog(problem=f"cannot read the prompt file {self._path}: {error.strerror}")
 
 
-class PromptInput:
+def prompt_input(stream: TextIO | None) -> Callable[[], Backlog]:
     """`--prompt-file -`: standard input, read once; None where it is closed."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        where = "the prompt on standard input"
-        try:
-            data = stream.buffer.read() if stream is not None else b""
-        except OSError as error:
-            self._backlog = Backlog(problem=f"cannot read {where}: {error.strerror}")
-        else:
-            self._backlog = _decoded(data, where)
-
-    def __call__(self) -> Backlog:
-        return self._backlog
+    where = "the prompt on standard input"
+    try:
+        backlog = _decoded(stream.buffer.read() if stream is not None else b"", where)
+    except OSError as error:
+        backlog = Backlog(problem=f"cannot read {where}: {error.strerror}")
+    return lambda: backlog
 
 
 def _decoded(data: bytes, where: str) -> Backlog:

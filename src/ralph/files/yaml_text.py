@@ -1,10 +1,10 @@
 """YAML, by PyYAML (the extra `formats`), as plain data.
 
-Its pure parser is used and not the one in C: that one crashes the whole process when a text is
-nested deeply.
+Its parser in C is not used: that one crashes the process when a text is nested deeply.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from types import ModuleType
 from typing import Any
 
@@ -28,8 +28,7 @@ def module() -> ModuleType:
 
 
 def load(text: str) -> Any:  # noqa: ANN401  any data
-    """The content of the text, with nothing in it that JSON has not; ValueError for what is no
-    YAML."""
+    """The content of the text as plain JSON data; ValueError for what is no YAML."""
     yaml = module()
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
@@ -46,7 +45,7 @@ def load(text: str) -> Any:  # noqa: ANN401  any data
                 raise ValueError(_TOO_MUCH)
 
     try:
-        return _Plain().of(yaml.load(text.removeprefix("\ufeff"), Loader=Loader))
+        return _plain(yaml.load(text.removeprefix("\ufeff"), Loader=Loader), count(), 0)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).split("\n")[0]
@@ -58,25 +57,19 @@ def load(text: str) -> Any:  # noqa: ANN401  any data
         raise ValueError(f"it is no YAML that can be read: {error}") from None
 
 
-class _Plain:
-    """Makes data of YAML such as JSON has, and stops where there is no end of it."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def of(self, found: object, depth: int = 0) -> Any:  # noqa: ANN401  any data
-        self.count += 1
-        if self.count > _MOST or depth > _DEEPEST:
-            raise ValueError(_TOO_MUCH)
-        if isinstance(found, dict):
-            return {str(key): self.of(inner, depth + 1) for key, inner in found.items()}
-        if isinstance(found, list | tuple | set):
-            return [self.of(inner, depth + 1) for inner in found]
-        if found is None or isinstance(found, str | bool | int):
-            return found
-        # Infinity and the like are no JSON.
-        plain = isinstance(found, float) and found - found == 0
-        return found if plain else str(found)
+def _plain(found: object, seen: Iterator[int], depth: int) -> Any:  # noqa: ANN401  any data
+    """Data such as JSON has; stops where there is no end of it."""
+    if next(seen) >= _MOST or depth > _DEEPEST:
+        raise ValueError(_TOO_MUCH)
+    if isinstance(found, dict):
+        return {str(key): _plain(inner, seen, depth + 1) for key, inner in found.items()}
+    if isinstance(found, list | tuple | set):
+        return [_plain(inner, seen, depth + 1) for inner in found]
+    if found is None or isinstance(found, str | bool | int):
+        return found
+    # Infinity and the like are no JSON.
+    plain = isinstance(found, float) and found - found == 0
+    return found if plain else str(found)
 
 
 def dumped(data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
 """Reads and writes other tools' task lists, one package or module each.
 
-Public: `catalog`, `base`, `records`, `losses`.
+Public: `catalog`, `base`, `records`.
 """

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from ralph.kernel.value import value
 
+LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
+
 
 @value
 class ListedTask:
@@ -22,8 +24,6 @@ class ListedTask:
 
 @value
 class TaskList:
-    """A whole list."""
-
     items: tuple[ListedTask, ...]
     # What it says of itself, for the way back.
     root: Mapping[str, Any] = field(default_factory=dict)
@@ -32,8 +32,6 @@ class TaskList:
 
 @value
 class Writing:
-    """A list as text."""
-
     text: str
     lost: tuple[str, ...] = ()  # what this format cannot hold, in words for people
 
@@ -55,11 +53,10 @@ class Format(Protocol):
         """Write records of tasks.jsonl, in their order. What came from a list has `source`."""
 
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """The text with only the boxes or statuses of these items changed; those that are not
-        there change nothing."""
+        """The text with only the boxes or statuses of these items changed, where they are there."""
 
 
-# ------------------------------------------------------------------ changes in a few places
+# ------------------------------------------------------------------ places in a text
 
 Splice = tuple[int, int, str]  # from, to, and what comes there
 
@@ -72,6 +69,14 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
         parts += [text[at:start], new]
         at = max(at, end)
     return "".join([*parts, text[at:]])
+
+
+def split_at(text: str, head: str) -> tuple[str, str]:
+    """A text, and the rest of it behind this line at the beginning of a paragraph."""
+    before, found, rest = text.rpartition(head)
+    if not found or (before and not before.endswith("\n\n")):
+        return text, ""
+    return before.removesuffix("\n\n"), rest
 
 
 # ------------------------------------------------------------------ ids in front of titles
@@ -105,7 +110,6 @@ OPTIONAL = -2
 PRIORITIES = {3: "Critical", 2: "High", 1: "Medium", -1: "Low"}
 _WORDS = {"critical": 3, "urgent": 3, "highest": 3, "high": 2, "medium": 1, "low": -1}
 _WORDS |= {"lowest": OPTIONAL}
-_LEVELS = (3, 2, 1, -1, OPTIONAL)  # P0, P1, ...
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _SAID = re.compile(
     rf"\bprio(?:rity)?\b[ :/=_-]{{0,3}}({_WORD})\b"
@@ -123,5 +127,5 @@ def urgency(words: str) -> int | None:
     if found := _SAID.search(text):
         return _WORDS[found[1] or found[2] or found[3]]
     if found := _LEVEL.search(text):
-        return _LEVELS[int(found[1])]
+        return (3, 2, 1, -1, OPTIONAL)[int(found[1])]
     return None

@@ -1,5 +1,4 @@
-"""The formats by name, and the choice of one for a file. Each is imported only when it is asked
-for."""
+"""The formats by name, and the choice of one for a file. Each is imported on demand."""
 
 import importlib
 from collections.abc import Iterable
@@ -10,14 +9,14 @@ from ralph.formats.base import Format
 from ralph.text.words import listed
 
 _PLACES = {  # the module and the name in it
-    "prd": ("prd.format", "PRD"),
-    "ralph-tui": ("prd.format", "RALPH_TUI"),
-    "stories": ("prd.format", "STORIES"),
-    "iannuttall": ("prd.format", "IANNUTTALL"),
+    "prd": ("prd", "PRD"),
+    "ralph-tui": ("prd", "RALPH_TUI"),
+    "stories": ("prd", "STORIES"),
+    "iannuttall": ("prd", "IANNUTTALL"),
     "markdown": ("markdown.format", "FORMAT"),
-    "beads": ("beads.format", "FORMAT"),
-    "ralphy": ("ralphy.format", "FORMAT"),
-    "github": ("github.format", "FORMAT"),
+    "beads": ("beads", "FORMAT"),
+    "ralphy": ("ralphy", "FORMAT"),
+    "github": ("github", "FORMAT"),
 }
 NAMES = tuple(_PLACES)
 
@@ -29,8 +28,7 @@ def by_name(name: str) -> Format:
 
 
 def detect(name: str, text: str, among: Iterable[str] = NAMES) -> Format:
-    """The format that a file with this name and text has; ConfigError, with what to type, where
-    none or more than one fits."""
+    """The format of a file with this name and text; ConfigError where none or several fit."""
     fitting = [known for known in map(by_name, among) if known.fits(name, text)]
     if len(fitting) == 1:
         return fitting[0]

@@ -1,4 +1,4 @@
-"""Records of tasks.jsonl, as formats read and write them."""
+"""Records of tasks.jsonl, as formats read and write them, and what a format cannot hold of them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 from ralph.files.digest import digest_of
 from ralph.kernel.tasks.task import Status
 from ralph.text.timestamps import iso
+from ralph.text.words import listed
 
 Record = Mapping[str, Any]
 NOTHING: tuple[object, ...] = (None, "", [], {}, ())
@@ -25,6 +26,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {  # of the fields that may stand in ME
     "notes": (str, list),
     "estimate": (int, float, str),
 }
+_SHOWN = 5  # ids in a sentence
+_SAID = frozenset(  # by our own fields too, or how a list is laid out
+    {"id", "title", "description", "status", "priority", "labels", "notes", "dependsOn", "passes"}
+    | {"acceptanceCriteria", "number", "body", "state", "stateReason", "closed", "url", "createdAt"}
+    | {"closedAt", "updatedAt", "issue_type", "acceptance_criteria", "dependencies", "created_at"}
+    | {"closed_at", "updated_at", "close_reason", "completed", "parallel_group", "order", "section"}
+    | {"design", "estimated_minutes", "external_ref", MEMBER}
+)
 
 
 def source_of(record: Record, *formats: str) -> Record:
@@ -37,6 +46,12 @@ def kept_of(record: Record, *formats: str) -> Record:
     """Things that such a list said of a task and we have no place for."""
     kept = source_of(record, *formats).get("kept")
     return kept if isinstance(kept, Mapping) else {}
+
+
+def values_of(record: Record, *formats: str) -> Record:
+    """Members of the object that a task came from, as they were, that our fields do not say."""
+    values = kept_of(record, *formats).get("values")
+    return values if isinstance(values, Mapping) else {}
 
 
 def names_for(tasks: Sequence[Record], *formats: str) -> dict[str, str]:
@@ -67,10 +82,13 @@ def text_of(record: Record, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def texts_of(record: Record, name: str) -> list[str]:
-    """A field that is a list of texts."""
+def list_of(record: Record, name: str) -> list[Any]:
     found = record.get(name)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return found if isinstance(found, list) else []
+
+
+def texts_of(record: Record, name: str) -> list[str]:
+    return [one for one in list_of(record, name) if isinstance(one, str)]
 
 
 def notes_of(record: Record) -> str:
@@ -138,3 +156,62 @@ class Names:
             found = f"{name} ({self._numbers[name] + 1})"
         self._used.add(found)
         return found
+
+
+class Losses:
+    """Things that a format cannot hold, each with the tasks that have it."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[str]] = {}
+
+    def add(self, what: str, task: object) -> None:
+        tasks = self._found.setdefault(what, [])
+        if tasks[-1:] != [str(task)]:
+            tasks.append(str(task))
+
+    def fields(self, tasks: Iterable[Record], names: Collection[str]) -> None:
+        """Each of these fields that some task has."""
+        for task in tasks:
+            for name in names:
+                if task.get(name) not in NOTHING:
+                    self.add(name, task["id"])
+
+    def statuses(self, tasks: Iterable[Record], known: Collection[Status], taken: str) -> None:
+        """Statuses other than the known ones, which are taken for another."""
+        for task in tasks:
+            if (status := status_of(task)) not in known:
+                self.add(f"status {status} (written as {taken})", task["id"])
+
+    def strangers(self, tasks: Iterable[Record], names: Mapping[str, str]) -> None:
+        """Blockers and parents that are not among the tasks of the list."""
+        for task in tasks:
+            for other in (*texts_of(task, "blockedBy"), text_of(task, "parent")):
+                if other and other not in names:
+                    self.add("blockers and parents that are not in this list", task["id"])
+
+    def times(self, tasks: Iterable[Record], *formats: str) -> None:
+        """Times of tasks that did not come from such a list."""
+        for task in tasks:
+            if not source_of(task, *formats) and (task.get("createdAt") or task.get("completedAt")):
+                self.add("times (createdAt, completedAt)", task["id"])
+
+    def kept(self, tasks: Iterable[Record], *formats: str) -> None:
+        """Members that only lists of other formats know; not those that our fields say too."""
+        for task in tasks:
+            source = task.get("source")
+            if isinstance(source, dict) and source.get("format") not in formats:
+                kept = source.get("kept")
+                for name in kept.get("values", kept) if isinstance(kept, dict) else ():
+                    if name not in _SAID and not name.startswith("$"):
+                        self.add(f"{name}, which only {source.get('format')} knows", task["id"])
+
+    def words(self) -> tuple[str, ...]:
+        return tuple(f"{what}: {listed(tasks, _SHOWN)}" for what, tasks in self._found.items())
+
+
+def without_cancelled(tasks: Sequence[Record], losses: Losses) -> list[Record]:
+    """The tasks that another loop may work on: most lists know no cancelled task."""
+    for task in tasks:
+        if status_of(task) is Status.CANCELLED:
+            losses.add("cancelled tasks, which are left out", task["id"])
+    return [task for task in tasks if status_of(task) is not Status.CANCELLED]

@@ -30,9 +30,8 @@ class Artifacts:
         return False
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing also where the task has a check, which decides whatever the agent says."""
         if case.task.check or CompleteClaim().met_by(case.turn) is None:
-            return
+            return  # a check decides whatever the agent says
         named = dict.fromkeys(path for path in artifacts_of(case.turn) if path.strip())
         # Whatever cannot be a path, with a NUL or too long, is not there.
         missing = [path for path in named if not os.path.exists(os.path.join(self.workspace, path))]

@@ -7,18 +7,18 @@ files exactly what the setup command has installed.
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from ralph.errors import StateError
+from ralph.files.safe_open import remove_file
 from ralph.files.state_dir import write_atomically
 from ralph.git.checkpoint.trees import GitTrees
 from ralph.git.repository import copy_index, nul_split
 from ralph.git.view import signature
 from ralph.kernel.case import Case
-from ralph.kernel.findings import Finding
+from ralph.kernel.findings import PROOF, Finding
 from ralph.kernel.ports import Gate, executes
-from ralph.kernel.proof import GATE, Stand
 from ralph.kernel.value import value
+from ralph.kernel.world import Stand
 
 DIRECTORY = "clean"  # in a run's directory
 _Files = dict[str, tuple[int, ...]]  # how each of them can be known again
@@ -78,12 +78,10 @@ class CleanRoom:
 
     def _put_back(self, tree: str) -> None:
         """Let tracked files and git's own be as they were made: a gate may write to all of them."""
-        for path, text in (
-            (os.path.join(self.top, ".git"), f"gitdir: {self._git_dir}\n"),
-            (os.path.join(self._git_dir, "HEAD"), f"{self._commit}\n"),
-        ):
+        head, text = os.path.join(self._git_dir, "HEAD"), f"{self._commit}\n"
+        for path, said in ((f"{self.top}/.git", f"gitdir: {self._git_dir}\n"), (head, text)):
             _remove(path)
-            write_atomically(path, text)
+            write_atomically(path, said)
         if self._mine != signature(self._index):
             _remove(self._index)
         self._ask("read-tree", "--reset", "-u", tree)
@@ -117,8 +115,7 @@ class CleanRoom:
 
 def _remove(path: str) -> None:
     if os.path.islink(path) or not os.path.isdir(path):
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        remove_file(path)
     else:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -141,6 +138,6 @@ class InCleanRoom:
     def check(self, case: Case) -> Iterator[Finding]:
         problem = self.room.prepare(case.state.iteration, case.snapshot.stand)
         if problem:
-            yield Finding(GATE, problem)
+            yield Finding(PROOF, problem)
         else:
             yield from self.gate.check(case)

@@ -8,13 +8,14 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 
-from ralph.errors import StateError
+from ralph.errors import StateError, failing
 from ralph.files.digest import digest_of
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import lstat, shown_path, writable_dir
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
 
+_Found = tuple[str, str, os.stat_result]  # a file's path from the workspace, and the whole of it
 _LARGEST = 64 << 20  # bytes of a protected file; of a larger one only size and time are known
 
 
@@ -23,10 +24,9 @@ class Protector:
 
     def __init__(self, workspace: str, patterns: Iterable[str], store: str) -> None:
         self._workspace = workspace
-        self.patterns = tuple(patterns)
-        self.patterns += tuple(glob.escape(path) for path in self._behind_links(self.patterns))
-        self._own = self.patterns
         self._store = store
+        own = tuple(patterns)
+        self.patterns = self._own = (*own, *map(glob.escape, self._behind_links(own)))
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}  # marks of the file, and digest
 
     def protect_also(self, paths: Iterable[str]) -> None:
@@ -36,12 +36,11 @@ class Protector:
 
     def digests(self) -> tuple[tuple[str, str], ...]:
         """(path, digest) of every protected file, sorted."""
-        found = ((path, self._digest(path)) for path in sorted(set(self._files())))
-        return tuple((path, digest) for path, digest in found if digest)
+        found = {path: self._digest(path, full, info) for path, full, info in self._files()}
+        return tuple(sorted(found.items()))
 
     def put_back(self, path: str, digest: str | None, kept_in: str) -> bool:
-        """Undo what was done to a path, which was not there if the digest is None. True if
-        something stood there, which is then kept."""
+        """Restore a path (None: it was not there). True if something stood there: it is kept."""
         full = os.path.join(self._workspace, path)
         copy = os.path.join(self._store, digest) if digest is not None else None
         if copy is not None and not os.path.lexists(copy):
@@ -56,56 +55,49 @@ class Protector:
         if os.path.lexists(full):
             in_the_way.append(path)
         for thing in in_the_way:
-            self._move_away(thing, kept_in)
+            # The path may be absolute or lead upwards; what is kept must not.
+            target = free = kept_in + os.path.normpath(f"/{thing}")
+            names = itertools.count(1)
+            while os.path.lexists(free):  # kept by an earlier run
+                free = f"{target}.{next(names)}"
+            os.makedirs(os.path.dirname(free), exist_ok=True)
+            _let_write(os.path.dirname(os.path.join(self._workspace, thing)))
+            shutil.move(os.path.join(self._workspace, thing), free)
         if copy is not None:
             os.makedirs(os.path.dirname(full), exist_ok=True)
             _let_write(os.path.dirname(full))
             shutil.copy2(copy, full, follow_symlinks=False)
         return bool(in_the_way)
 
-    def _move_away(self, path: str, kept_in: str) -> None:
-        # The path may be absolute or lead upwards; what is kept must not.
-        target = free = kept_in + os.path.normpath(f"/{path}")
-        names = itertools.count(1)
-        while os.path.lexists(free):  # kept by an earlier run
-            free = f"{target}.{next(names)}"
-        os.makedirs(os.path.dirname(free), exist_ok=True)
-        full = os.path.join(self._workspace, path)
-        _let_write(os.path.dirname(full))
-        shutil.move(full, free)
-
-    def _files(self) -> Iterator[str]:
-        for path in (path for pattern in self.patterns for path in self._matches(pattern)):
-            full = os.path.join(self._workspace, path)
-            if os.path.isdir(full) and not os.path.islink(full):
-                for folder, folders, names in os.walk(full):
-                    links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-                    for name in (*names, *links):
-                        yield os.path.relpath(os.path.join(folder, name), self._workspace)
-            elif os.path.lexists(full):
-                yield os.path.normpath(path)
+    def _files(self) -> Iterator[_Found]:
+        for match in self._matching(self.patterns):
+            full, path = os.path.join(self._workspace, match), os.path.normpath(match)
+            info = lstat(full)
+            if info is None:
+                continue
+            if stat.S_ISDIR(info.st_mode):
+                yield from _below(full, "" if path == "." else f"{path}/")
+            else:
+                yield path, full, info
 
     def _behind_links(self, patterns: tuple[str, ...]) -> Iterator[str]:
-        """Files of the workspace that protected links lead to; asked before any agent can make
-        one."""
+        """Links of the workspace over which protected paths lead, and where they end, before an
+        agent can make one."""
         home = os.path.realpath(self._workspace)
-        paths = (p for pattern in patterns for p in self._matches(pattern))
-        for full in (os.path.join(self._workspace, path) for path in paths):
-            real = os.path.realpath(full)
-            if os.path.islink(full) and real.startswith(os.path.join(home, "")):
-                yield os.path.relpath(real, home)
+        for path in self._matching(patterns):
+            ways = (os.path.relpath(place, home) for place in _way(os.path.join(home, path)))
+            yield from (way for way in ways if way.split(os.sep)[0] != os.pardir)
 
-    def _matches(self, pattern: str) -> list[str]:
-        if not glob.has_magic(pattern):
-            return [pattern]
-        return glob.glob(pattern, root_dir=self._workspace, recursive=True, include_hidden=True)
+    def _matching(self, patterns: tuple[str, ...]) -> Iterator[str]:
+        here = self._workspace
+        for pattern in patterns:
+            if glob.has_magic(pattern):
+                yield from glob.iglob(pattern, root_dir=here, recursive=True, include_hidden=True)
+            else:
+                yield pattern
 
-    def _digest(self, path: str) -> str:
-        """A digest of content and mode; "" if it is gone by now."""
-        full = os.path.join(self._workspace, path)
-        info = lstat(full)
-        if info is None:
-            return ""
+    def _digest(self, path: str, full: str, info: os.stat_result) -> str:
+        """A digest of content and mode."""
         # The change time is among them: unlike the others, a program cannot set it back.
         marks = (info.st_ino, info.st_size, info.st_mode, info.st_mtime_ns, info.st_ctime_ns)
         known = self._known.get(path)
@@ -122,21 +114,45 @@ class Protector:
             return f"special-{stat.S_IFMT(info.st_mode)}"  # a socket or device: never copied
         digest = digest_of([f"{info.st_mode:o}:".encode(), content])
         kept = os.path.join(self._store, digest)
-        try:
+        remedy = "Free some space, or choose another place: export RALPH_STATE_DIR=/some/where"
+        with failing(f"cannot keep a copy of the protected file {full}", remedy, StateError):
             os.makedirs(self._store, mode=0o700, exist_ok=True)
             if not os.path.lexists(kept):
                 shutil.copy2(full, kept, follow_symlinks=False)
-        except OSError as error:
-            raise StateError(
-                f"cannot keep a copy of the protected file {full}: {error.strerror}",
-                "Free some space, or choose another place: export RALPH_STATE_DIR=/some/where",
-            ) from error
         return digest
+
+
+def _below(directory: str, prefix: str) -> Iterator[_Found]:
+    """All files below a directory. Each turn looks three times: so no path is taken apart."""
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _below(entry.path, f"{prefix}{entry.name}/")
+                else:
+                    yield prefix + entry.name, entry.path, entry.stat(follow_symlinks=False)
+    except OSError:
+        pass  # it is gone, or nobody may look: then its files are missing
 
 
 def _let_write(directory: str) -> None:
     if not os.access(directory, os.W_OK):
         os.chmod(directory, stat.S_IMODE(os.stat(directory).st_mode) | stat.S_IWUSR)
+
+
+def _way(path: str) -> Iterator[str]:
+    """The links that a path leads over, and, if there are any, its end."""
+    place, left, links = os.sep, path.split(os.sep)[::-1], 0
+    while left and links < 40:  # the kernel follows no more
+        at = os.path.normpath(os.path.join(place, left.pop()))
+        if os.path.islink(at):
+            yield at
+            links, target = links + 1, os.readlink(at)
+            left += target.split(os.sep)[::-1]
+            at = os.sep if os.path.isabs(target) else place
+        place = at
+    if links:
+        yield place
 
 
 def _content(full: str, mode: int) -> bytes | None:

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from ralph.kernel.findings import Finding
 from ralph.kernel.value import value
-from ralph.text.keys import keys_in
+from ralph.text.redact import keys_in
 from ralph.text.words import listed
 
 GATE = "secrets"
@@ -48,8 +48,7 @@ def why_by_content(data: bytes) -> str:
 
 
 def is_allowed(path: str, patterns: Iterable[str]) -> bool:
-    """True if a person has said that this one may be committed: its path, a directory above it, or
-    a pattern."""
+    """True if `secrets.allow` names this path, a directory above it, or a pattern."""
     return any(
         fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/")
         for pattern in patterns

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ralph.files.safe_open import open_regular
+from ralph.files.safe_open import read_or_nothing
 from ralph.gates.secret_files import (
     GATE,
     Suspect,
@@ -13,7 +14,7 @@ from ralph.gates.secret_files import (
     why_by_content,
     why_by_name,
 )
-from ralph.git.checkpoint.files import NOTHING, TreeChange, differing
+from ralph.git.repository import NOTHING, TreeChange
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
 
@@ -52,8 +53,7 @@ class SecretsGate:
         if not stand.tree:
             return
         if self._last[0] != (stand.tree, stand.head):
-            tree = self._trees.commit_tree(stand)
-            found = list(self._in_work(tree))
+            found = list(self._in_work(self._trees.commit_tree(stand)))
             if self._history:
                 named = {suspect.path for suspect in found}
                 found += [s for s in self._in_commits(stand.head) if s.path not in named]
@@ -62,8 +62,9 @@ class SecretsGate:
 
     def _in_work(self, tree: str) -> Iterator[Suspect]:
         trees = self._trees
-        for entry in differing(trees.view, tree, trees.memo.head or trees.view.empty):
-            why = self._why(entry, self._beginning_of_file)
+        for entry in trees.view.changes(tree, trees.memo.head or trees.view.empty):
+            path = trees.repository.place.path(entry.path)
+            why = self._why(entry, partial(read_or_nothing, path, _LARGEST))
             if why and entry.old_mode == NOTHING:
                 yield Suspect(entry.path, why)
             elif why and entry.path not in self._told:
@@ -87,35 +88,24 @@ class SecretsGate:
         said = self._trees.view.names(*words, "--diff-filter=A", commit)
         for fields, path in zip(said[::2], said[1::2], strict=True):
             _, mode, _, identifier, _ = fields.split(" ")
-            why = self._why(
-                TreeChange(path, mode, identifier, NOTHING, ""), self._beginning_of_blob
-            )
-            if why:
+            entry = TreeChange(path, mode, identifier, NOTHING, "")
+            if why := self._why(entry, partial(self._beginning, identifier)):
                 yield Suspect(path, why, commit)
 
-    def _why(self, entry: TreeChange, beginning: Callable[[TreeChange], bytes]) -> str:
-        """The reason why a file looks like a secret, by its name and its content alone; "" for
-        none."""
+    def _why(self, entry: TreeChange, beginning: Callable[[], bytes]) -> str:
+        """The reason why a file looks like a secret by its name or content; "" for none."""
         if entry.mode not in _FILES:
             return ""
         key = (entry.path, entry.identifier)
         if key not in self._known:
-            path = os.path.relpath(
-                self._trees.repository.place.path(entry.path), self._trees.workspace
-            )
+            full = self._trees.repository.place.path(entry.path)
+            path = os.path.relpath(full, self._trees.workspace)
             allowed = is_allowed(path, self._allow)
-            why = "" if allowed else why_by_name(path) or why_by_content(beginning(entry))
+            why = "" if allowed else why_by_name(path) or why_by_content(beginning())
             self._known[key] = why
         return self._known[key]
 
-    def _beginning_of_file(self, entry: TreeChange) -> bytes:
-        try:
-            with open_regular(self._trees.repository.place.path(entry.path)) as file:
-                return file.read(_LARGEST)
-        except OSError:
-            return b""  # it is gone, and the next look sees that
-
-    def _beginning_of_blob(self, entry: TreeChange) -> bytes:
+    def _beginning(self, blob: str) -> bytes:
         view = self._trees.view
-        size = int(view.ask("cat-file", "-s", entry.identifier))
-        return view.ask("cat-file", "blob", entry.identifier) if size <= _LARGEST else b""
+        size = int(view.ask("cat-file", "-s", blob))
+        return view.ask("cat-file", "blob", blob) if size <= _LARGEST else b""

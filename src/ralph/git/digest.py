@@ -1,11 +1,11 @@
 """Asks git whether a workspace changed, and where its hooks are."""
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 
 from ralph.files.digest import digest_of
 from ralph.files.state_dir import lstat
+from ralph.git.repository import call
 
 # An agent may have written the repository's settings: no program of its own is run for a look.
 _DEAF = ("-c", "core.fsmonitor=false")
@@ -14,26 +14,27 @@ _FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}  # of an entry, by i
 _NOT_WORK = frozenset({".git", ".ralph", "node_modules", "__pycache__", ".venv"})
 
 
-def hooks_directory(workspace: str, env: Mapping[str, str]) -> str | None:
-    """The folder where git looks for hooks, absolute; None outside a repository."""
-    said = git_output(workspace, env, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
-    return None if said is None else os.fsdecode(said.removesuffix(b"\n"))
+def git_path(workspace: str, env: Mapping[str, str], name: str) -> str | None:
+    """The absolute path of a file of git's, such as `hooks`; None outside a repository."""
+    return git_line(workspace, env, "rev-parse", "--path-format=absolute", "--git-path", name)
 
 
 def git_output(workspace: str, env: Mapping[str, str], *arguments: str) -> bytes | None:
     """The output of a git command; None if it fails or there is no git."""
-    try:
-        done = subprocess.run(
-            ("git", *_DEAF, *arguments),
-            cwd=workspace,
-            env={**env, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-    except OSError:
-        return None
-    return done.stdout if done.returncode == 0 else None
+    done = call((*_DEAF, *arguments), workspace, {**env, "GIT_OPTIONAL_LOCKS": "0"})
+    return done.output if done.code == 0 else None
+
+
+def git_line(workspace: str, env: Mapping[str, str], *arguments: str) -> str | None:
+    """The one line that a git command prints, without its end; None if it fails."""
+    said = git_output(workspace, env, *arguments)
+    return None if said is None else os.fsdecode(said.removesuffix(b"\n"))
+
+
+def entry_path(entry: bytes) -> bytes:
+    """The path in an entry of `git status --porcelain=v2 -z`. A header is taken for a path as it
+    is, and so is the old name of a renamed file."""
+    return entry.split(b" ", _FIELDS_BEFORE_PATH.get(entry[:1], 0))[-1]
 
 
 class TreeDigest:
@@ -42,7 +43,7 @@ class TreeDigest:
     def __init__(self, workspace: str, env: Mapping[str, str]) -> None:
         self._workspace = workspace
         self._env = env
-        self._top: bytes | None = None  # what git's paths are relative to
+        self._top: str | None = None  # what git's paths are relative to
 
     def __call__(self) -> str:
         return digest_of(self._by_git() or self._by_walking())
@@ -55,14 +56,13 @@ class TreeDigest:
         if listing is None:
             return []
         if self._top is None:
-            top = git_output(*where, "rev-parse", "--show-toplevel") or b""
-            self._top = top.removesuffix(b"\n")
+            self._top = git_line(*where, "rev-parse", "--show-toplevel") or ""
+        top = os.fsencode(self._top)
         parts = []
         for entry in filter(None, listing.split(b"\0")):
-            # A header, or the old name of a renamed file, is taken for a path as it is.
-            path = entry.split(b" ", _FIELDS_BEFORE_PATH.get(entry[:1], 0))[-1]
+            path = entry_path(entry)
             if b".ralph" not in path.split(b"/"):
-                parts += [entry, _stamp(os.path.join(self._top, path))]
+                parts += [entry, _stamp(os.path.join(top, path))]
         return parts
 
     def _by_walking(self) -> Iterator[bytes]:

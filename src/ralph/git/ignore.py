@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from ralph.files.safe_open import open_regular
-from ralph.git.digest import git_output
+from ralph.git.digest import git_output, git_path
 
 NAME = ".gitignore"
 
@@ -28,11 +28,9 @@ def ignore(project: str, name: str) -> None:
 
 def ignore_here(project: str, name: str, environ: Mapping[str, str]) -> None:
     """Let git ignore it in this clone, without a change to commit; do nothing where that fails."""
-    asked = ("rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
-    said = git_output(project, environ, *asked)
-    if said is None:
+    path = git_path(project, environ, "info/exclude")
+    if path is None:
         return
-    path = os.fsdecode(said.removesuffix(b"\n"))
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "ab") as file:

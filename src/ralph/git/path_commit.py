@@ -7,14 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import is_inside
-from ralph.git.repository import (
-    GitResult,
-    call,
-    clean_environ,
-    copy_index,
-    nul_joined,
-    nul_split,
-)
+from ralph.git.repository import GitResult, call, clean_environ, copy_index, nul_joined, nul_split
 from ralph.git.under_way import under_way
 from ralph.kernel.value import value
 
@@ -61,8 +54,7 @@ class PathCommit:
         if not kept:
             return "", ""
         with tempfile.TemporaryDirectory(prefix="ralph-index-") as scratch:
-            index = os.path.join(scratch, "index")
-            said = self._commit(kept, subject, index)
+            said = self._commit(kept, subject, os.path.join(scratch, "index"))
         if said:
             return "", said
         added = self._git(None, "add", "--all", "--", *kept)  # the user's index knew less
@@ -98,7 +90,7 @@ class PathCommit:
         done = self._git(index, *_COMMIT, subject)
         return "" if done.code == 0 else _words(done, "commit")
 
-    def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> GitResult:
+    def _git(self, index: str | None, *words: str, stdin: bytes = b"") -> GitResult:
         environ = {**self.environ, "GIT_INDEX_FILE": index} if index else self.environ
         return call(words, self.top, environ, stdin)
 

@@ -4,14 +4,17 @@ that an agent may have put into the repository since the run began."""
 import errno
 import json
 import os
+import re
 import shutil
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from functools import cache, cached_property
+from typing import TypeVar
 
 from ralph.errors import ConfigError, StateError
 from ralph.kernel.value import value
+from ralph.processes.child import memory_file
 
 # They would lead git elsewhere, or change what a path means.
 _ELSEWHERE = frozenset(
@@ -54,9 +57,49 @@ _SHAPING = {
 }
 
 
+_FIXED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the full name of an object
+NOTHING = "000000"  # the mode of a file that is not there
+_TREE = "040000"
+_KINDS = {_TREE: "tree", "160000": "commit"}
+NO_INDEX = "/proc/none"  # git would read all of its own first, also where it needs none of it
+Entry = tuple[str, str]  # mode and object
+_LOOSE = 1000  # objects that are worth a pack
+_MOST_KEPT = 8  # answers that are remembered
+_Key = TypeVar("_Key")
+_Answer = TypeVar("_Answer")
+
+
+@value
+class TreeChange:
+    """A path in which two trees differ: what it is now, and what it was."""
+
+    path: str
+    mode: str
+    identifier: str
+    old_mode: str
+    old_identifier: str
+
+    @property
+    def kind(self) -> str:
+        """Added, deleted or modified."""
+        names = {self.mode: "deleted", self.old_mode: "added"}
+        return names.get(NOTHING, "modified")
+
+    @property
+    def before(self) -> Entry:
+        """The entry of the older tree."""
+        return self.old_mode, self.old_identifier
+
+    @property
+    def reversed(self) -> "TreeChange":
+        """The same as the older tree sees it."""
+        now, was = (self.mode, self.identifier), (self.old_mode, self.old_identifier)
+        return TreeChange(self.path, *was, *now)
+
+
 @value
 class GitResult:
-    """How a git command ended."""
+    """The end of a git command."""
 
     code: int
     output: bytes
@@ -82,13 +125,16 @@ class RepositoryPlace:
 
     def is_ours(self, name: str) -> bool:
         """True for `.ralph` and the run's directory: they are no part of the work."""
-        ours = (self.records, self.run) if self.run else (self.records,)
-        return any(name == one or name.startswith(f"{one}/") for one in ours)
+        return any(name == one or name.startswith(f"{one}/") for one in self.ours)
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """`.ralph`, and the run's directory if that is in the repository."""
+        return (self.records, self.run) if self.run else (self.records,)
 
     def text(self) -> str:
         """As JSON, for a run that goes on later."""
-        paths = (self.top, self.git_dir, self.exclude, self.hooks, self.records, self.run)
-        return json.dumps((*paths, self.zeros, self.settings))
+        return json.dumps(astuple(self))
 
     @staticmethod
     def of(text: str) -> "RepositoryPlace":
@@ -104,18 +150,26 @@ def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def call(
-    arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes | None = None
+    arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes = b""
 ) -> GitResult:
-    """Run git to its end. A Ctrl+C in the terminal does not reach it: nothing is left half done."""
+    """Run git to its end, on files in memory: the pipes of `subprocess` take as long as git itself.
+    A Ctrl+C in the terminal does not reach it: nothing is left half done."""
     git = _program(environ.get("PATH", os.defpath))
-    argv = ("git", "-C", cwd, *arguments)
+    argv, files = ("git", "-C", cwd, *arguments), list[int]()
     try:
         if git is None or not os.path.isdir(cwd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        run = _by_memory if hasattr(os, "memfd_create") else _by_pipes
-        return run(git, argv, environ, stdin or b"")
+        files += [memory_file(data) for data in (stdin, b"", b"")]
+        actions = [(os.POSIX_SPAWN_DUP2, file, n) for n, file in enumerate(files)]
+        pid = os.posix_spawn(git, argv, environ, file_actions=actions, setsid=True)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        output, said = (os.pread(file, os.fstat(file).st_size, 0) for file in files[1:])
     except OSError as error:
         return GitResult(127, b"", f"cannot run git in {cwd}: {error.strerror}")
+    finally:
+        for file in files:
+            os.close(file)
+    return GitResult(code, output, said.decode("utf-8", "replace").strip())
 
 
 @cache
@@ -123,46 +177,18 @@ def _program(path: str) -> str | None:
     return shutil.which("git", path=path)
 
 
-def _by_memory(
-    git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes
-) -> GitResult:
-    """Run git on files in memory: a run asks git some dozen times a task, and `subprocess` takes as
-    long for its pipes as git for an answer."""
-    files = [os.memfd_create(name) for name in ("in", "out", "err")]
-    try:
-        if stdin:
-            with os.fdopen(os.dup(files[0]), "wb") as stream:
-                stream.write(stdin)
-            os.lseek(files[0], 0, os.SEEK_SET)
-        pid = os.posix_spawn(
-            git,
-            argv,
-            environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, file, n) for n, file in enumerate(files)],
-            setsid=True,
-        )
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        output, said = (os.pread(file, os.fstat(file).st_size, 0) for file in files[1:])
-    finally:
-        for file in files:
-            os.close(file)
-    return GitResult(code, output, said.decode("utf-8", "replace").strip())
-
-
-def _by_pipes(
-    git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes
-) -> GitResult:
-    """The same where there are no such files."""
-    done = subprocess.run(
-        argv,
-        executable=git,
-        env=environ,
-        input=stdin,
-        capture_output=True,
-        check=False,
-        start_new_session=True,
-    )
-    return GitResult(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+def is_repository(workspace: str) -> bool:
+    """True if there is one around it, also a broken one; git passes by an empty `.git`."""
+    here = os.path.realpath(workspace)
+    while True:
+        git = os.path.join(here, ".git")
+        try:
+            found = bool(os.listdir(git))
+        except OSError:
+            found = os.path.lexists(git)
+        here, below = os.path.dirname(here), here
+        if found or here == below:
+            return found
 
 
 def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> RepositoryPlace:
@@ -204,8 +230,7 @@ def _settings(workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 class Repository:
-    """A repository to ask and to change; a command that fails is a StateError with git's own
-    words."""
+    """A repository to ask and to change. A failed command is a StateError with git's words."""
 
     def __init__(self, place: RepositoryPlace, environ: Mapping[str, str]) -> None:
         self.place = place
@@ -214,17 +239,19 @@ class Repository:
         self._environ = {**self.environ, **kept, **RALPH, "GIT_OPTIONAL_LOCKS": "0"}
         pairs = (("-c", setting) for setting in (*_DEAF, *place.settings))
         self._options = tuple(word for pair in pairs for word in pair)
+        self._changes: dict[tuple[str, str], tuple[TreeChange, ...]] = {}
+        self._trees: dict[str, str] = {}  # of commits
 
     @property
     def index(self) -> str:
         return os.path.join(self.place.git_dir, "index")
 
-    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> GitResult:
+    def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a command, with another index if one is named."""
         environ = {**self._environ, "GIT_INDEX_FILE": index} if index else self._environ
         return call((*self._options, *words), self.place.top, environ, stdin)
 
-    def ask(self, *words: str, stdin: bytes | None = None, index: str = "") -> bytes:
+    def ask(self, *words: str, stdin: bytes = b"", index: str = "") -> bytes:
         """The output of a command; a StateError if it fails."""
         done = self.run(*words, stdin=stdin, index=index)
         if done.code != 0:
@@ -236,18 +263,44 @@ class Repository:
         """The names that a command prints with `-z`; a StateError if it fails."""
         return nul_split(self.ask(*words, index=index))
 
+    def changes(self, tree: str, since: str) -> tuple[TreeChange, ...]:
+        """The paths in which two trees differ. Objects never change, so git is asked once."""
+        if tree == since:
+            return ()
+        if (since, tree) in self._changes:
+            return tuple(change.reversed for change in self._changes[since, tree])
+        if (tree, since) in self._changes:
+            return self._changes[tree, since]
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--raw")
+        parts = self.names(*words, tree, since, index=NO_INDEX)
+        found = tuple(map(_change, parts[::2], parts[1::2]))
+        if _FIXED.fullmatch(tree) and _FIXED.fullmatch(since):
+            _remember(self._changes, (tree, since), found)
+        return found
+
+    def differing(self, tree: str, since: str) -> list[str]:
+        """The paths in which two trees differ."""
+        return [change.path for change in self.changes(tree, since)]
+
     @cached_property
     def empty(self) -> str:
         """The tree of nothing."""
         return self.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
 
-    def identifier(self, *words: str, stdin: bytes | None = None, index: str = "") -> str:
+    def identifier(self, *words: str, stdin: bytes = b"", index: str = "") -> str:
         """The one word that a command prints."""
         return self.ask(*words, stdin=stdin, index=index).decode().strip()
 
     def resolve(self, name: str) -> str:
         """The object of that name; "" if there is none."""
         return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit; "" for none."""
+        tree = self._trees.get(commit, "")
+        if commit and not tree and (tree := self.resolve(f"{commit}^{{tree}}")):
+            _remember(self._trees, commit, tree)
+        return tree
 
     def follows(self, old: str, new: str = "HEAD") -> bool:
         """True if everything of the one commit is in the other."""
@@ -257,6 +310,97 @@ class Repository:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
 
+    def hidden(self) -> list[str]:
+        """The files that git was told not to look at."""
+        said = self.ask("ls-files", "-v", "-z").split(b"\0")
+        odd = [entry for entry in said if entry[:2] != b"H "]  # nearly all are: this is quick
+        return [os.fsdecode(e[2:]) for e in odd if e[:1].islower() or e[:1] == b"S"]
+
+    def entries(self, paths: Collection[str], directory: str) -> dict[str, Entry]:
+        """What git would keep of these files as they are now, by a scratch index in a directory."""
+        if not paths:
+            return {}
+        with scratch_index(directory) as index:
+            self.stage(index, (), paths)
+            rows = self.names("ls-files", "-s", "-z", index=index)
+        parts = (row.partition("\t") for row in rows)
+        found = {path: (fields[:6], fields.split(" ")[1]) for fields, _, path in parts}
+        return {path: found.get(path, (NOTHING, self.place.zeros)) for path in paths}
+
+    def edited(self, tree: str, entries: Mapping[str, Entry]) -> str:
+        """A tree with these entries by path; one of mode NOTHING is taken out. Only the folders
+        above them are read and written: an index would hold all files."""
+        if not entries:
+            return tree
+        folders: dict[str, dict[str, Entry]] = {"": {}}
+        for path in entries:
+            while path := os.path.dirname(path):
+                folders.setdefault(path, {})
+        listed = self.names("ls-tree", "-z", tree, index=NO_INDEX)
+        if below := [f"{folder}/" for folder in folders if folder]:
+            words = ("--literal-pathspecs", "ls-tree", "-z", "-t", tree, "--", *below)
+            listed += self.names(*words, index=NO_INDEX)
+        for line in listed:
+            fields, _, path = line.partition("\t")
+            mode, _, identifier = fields.split(" ")
+            folders[os.path.dirname(path)][os.path.basename(path)] = mode, identifier
+        return self._written(folders, entries)
+
+    def _written(self, folders: dict[str, dict[str, Entry]], entries: Mapping[str, Entry]) -> str:
+        """Write these folders with the entries, from the innermost up; the tree of the top."""
+        import hashlib
+
+        kind = hashlib.sha1 if len(self.place.zeros) == 40 else hashlib.sha256
+        there: dict[str, dict[str, Entry]] = {folder: {} for folder in folders}
+        for path, entry in entries.items():
+            folder, name = os.path.split(path)
+            folders[folder].pop(name, None)
+            there[folder] |= {name: entry} if entry[0] != NOTHING else {}
+        batch, top = [], ""
+        for folder in sorted(folders, key=lambda path: (path == "", -path.count("/"))):
+            held = {**folders[folder], **there[folder]}
+            rows = sorted(
+                (os.fsencode(n) + b"/" * (m == _TREE), m, i) for n, (m, i) in held.items()
+            )
+            data = b"".join(
+                b"%o %s\0%s" % (int(mode, 8), named.rstrip(b"/"), bytes.fromhex(identifier))
+                for named, mode, identifier in rows
+            )
+            top = kind(b"tree %d\0%s" % (len(data), data)).hexdigest()
+            batch += [f"{m} {_KINDS.get(m, 'blob')} {i}\t{n}" for n, (m, i) in held.items()]
+            batch.append("")
+            above, name = os.path.split(folder)
+            if folder:
+                folders[above].pop(name, None)
+                folders[above] |= {name: (_TREE, top)} if held else {}
+        self.ask("mktree", "-z", "--missing", "--batch", stdin=nul_joined(batch))
+        return top
+
+    def commit(self, tree: str, parents: Iterable[str], what: str) -> str:
+        """A commit of a tree, on no branch."""
+        words = [word for parent in parents for word in ("-p", parent)]
+        message = f"ralph: {what}\n".encode("utf-8", "replace")
+        return self.identifier("commit-tree", tree, *words, stdin=message)
+
+    def save(self, ref: str, tree: str, parents: Iterable[str], what: str) -> None:
+        """Keep a tree by a ref of our own."""
+        self.ask("update-ref", ref, self.commit(tree, parents, what))
+
+    def pack(self) -> None:
+        """Pack what a long run has left as single files, unless the user has told git not to."""
+        words = ("rev-parse", "--path-format=absolute", "--git-path", "objects/17")
+        folder = os.fsdecode(self.run(*words).output).strip("\n")
+        some = len(os.listdir(folder)) if os.path.isdir(folder) else 0  # as git counts them
+        if some * 256 >= _LOOSE and self.run("config", "gc.auto").output.strip() != b"0":
+            self.run("repack", "-d", "-q")
+
+    def stash(self) -> tuple[tuple[str, str], ...]:
+        """The commits of the stash with their words, newest first."""
+        words = ("log", "--walk-reflogs", "-z", "--no-show-signature", "--format=%H %gs")
+        said = nul_split(self.run(*words, "refs/stash", "--").output)
+        pairs = (entry.strip("\n").partition(" ") for entry in said)
+        return tuple((commit, words) for commit, _, words in pairs)
+
     def inside(self, path: str, *words: str, index: str = "") -> GitResult:
         """Run a command in a submodule, whose settings an agent may have changed as well."""
         options = (word for setting in _DEAF for word in ("-c", setting))
@@ -264,17 +408,31 @@ class Repository:
         own = {"GIT_INDEX_FILE": index} if index else {}
         return call((*options, *words), self.place.path(path), {**environ, **own})
 
-    def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> GitResult:
-        """Make an index agree with the work tree about these paths."""
-        done = GitResult(0, b"", "")
+    def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> None:
+        """Make an index agree with the work tree about these paths; a StateError if git cannot."""
         removed = nul_joined(f"0 {self.place.zeros}\t{name}" for name in gone)
-        if removed:
-            done = self.run("update-index", "-z", "--index-info", stdin=removed, index=index)
-        added = nul_joined(there)
-        if added and done.code == 0:
-            words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-            done = self.run(*words, stdin=added, index=index)
-        return done
+        steps = (
+            (("--index-info",), removed),
+            (("--add", "--remove", "--replace", "--stdin"), nul_joined(there)),
+        )
+        for words, names in steps:
+            if names:
+                done = self.run("update-index", "-z", *words, stdin=names, index=index)
+                if done.code != 0:
+                    raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
+
+
+def _remember(answers: dict[_Key, _Answer], key: _Key, answer: _Answer) -> None:
+    """Keep an answer, and of the others the newest: a run may ask for thousands."""
+    answers[key] = answer
+    if len(answers) > _MOST_KEPT:
+        del answers[next(iter(answers))]
+
+
+def _change(words: str, path: str) -> TreeChange:
+    """An entry of `git diff-tree --raw -z`."""
+    mode, old_mode, identifier, old_identifier, _ = words.removeprefix(":").split(" ")
+    return TreeChange(path, mode, identifier, old_mode, old_identifier)
 
 
 def nul_joined(names: Iterable[str]) -> bytes:
@@ -299,18 +457,12 @@ def scratch_index(directory: str) -> Iterator[str]:
 def copy_index(source: str, target: str) -> None:
     """Copy an index, if there is one. Its time goes with it: git takes a file that is younger than
     the index for one that may have changed since."""
-    try:
+    with suppress(FileNotFoundError):
         shutil.copy2(source, target)
-    except FileNotFoundError:
-        pass
 
 
-def with_records(repository: Repository, run_dir: str, tree: str, base: str) -> str:
+def with_records(repository: Repository, tree: str, base: str) -> str:
     """A tree with `.ralph` as it was: that is the host's, and others have written to theirs."""
     records = repository.place.records
-    if not repository.resolve(f"{base}:{records}"):
-        return tree
-    with scratch_index(run_dir) as index:
-        repository.ask("read-tree", tree, index=index)
-        repository.ask("read-tree", f"--prefix={records}/", f"{base}:{records}", index=index)
-        return repository.identifier("write-tree", index=index)
+    was = repository.resolve(f"{base}:{records}")
+    return repository.edited(tree, {records: (_TREE, was)}) if was else tree

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import writable_dir
-from ralph.git.checkpoint.proven_commit import ProvenCommit
 from ralph.kernel.facts import Proved
 from ralph.kernel.ports import Committed
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 from ralph.kernel.world import Signals, hurried
-from ralph.processes.child import Command, Starter, start
+from ralph.processes.child import Command, Starter, run_and_hear, start
 from ralph.text.redact import redact
 
 if TYPE_CHECKING:
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
 # Git tidies up after some commits; in the background it would be ended with the commit.
 _IN_THE_FOREGROUND = {
     "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "gc.autoDetach",
     "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "maintenance.autoDetach",
     "GIT_CONFIG_VALUE_1": "false",
+    "GIT_CONFIG_KEY_0": "gc.autoDetach",
+    "GIT_CONFIG_KEY_1": "maintenance.autoDetach",
 }
-_MOST_SHOWN = 20_000  # characters of what is to be committed
+_MOST_SAID = 64 << 20  # bytes of what a command printed
 _CHANGED = ("1 ", "2 ", "u ", "? ")  # ordinary, renamed, unmerged, untracked
+_MOST_SHOWN = 20_000  # characters of what is to be committed
 
 
 @value
@@ -47,8 +47,8 @@ class ScmCommand:
     start: Starter = start
     trees: "GitTrees | None" = None  # of the repository, where one is proven
 
-    def has_changes(self, proof: Proved | None = None) -> tuple[bool, str]:
-        """Whether there is something to commit, and what is wrong if that cannot be told."""
+    def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
+        """True if there is something to commit; and the problem if that cannot be told."""
         if not self._is_git:
             return True, ""
         if os.path.isdir(os.path.join(self.workspace, ".ralph")):
@@ -56,13 +56,11 @@ class ScmCommand:
         if proof is not None:
             return not proof.commit, ""
         ok, said = self._call("status", "--porcelain=v2", "-z", "--untracked-files=normal")
-        if not ok:
-            return False, said
         # Warnings are in there too; an entry begins with its kind.
-        return any(entry[:2] in _CHANGED for entry in said.split("\0")), ""
+        return ok and any(each[:2] in _CHANGED for each in said.split("\0")), "" if ok else said
 
     def changes(self, proof: Proved | None) -> str:
-        """What will be committed, as git shows it: a turn without tools cannot look."""
+        """The changes to be committed, as git shows them: a turn without tools cannot look."""
         if self.trees is None or proof is None:
             return ""
         trees = (proof.stand.head or self.trees.view.empty, proof.tree)
@@ -73,25 +71,23 @@ class ScmCommand:
         return f"\n\nThe changes:\n\n{shown[:_MOST_SHOWN]}{more}"
 
     def tasks(self) -> tuple[str, ...]:
-        """The tasks to run, in order."""
         return self.task_list
 
     def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
-        """Commit the tree that was proven; where there is none, everything."""
+        """Commit the tree that was proven; in a repository that was made meanwhile, everything."""
         words = task_words(task)
         if self._is_git and self.trees is not None:
             if proof is None:
                 return Committed(ok=False, said="nothing was proven, so nothing is committed")
+            from ralph.git.checkpoint.proven_commit import ProvenCommit  # most turns commit nothing
+
             commit = ProvenCommit(self.trees, self.start, self._watch)
-            made = commit(proof.stand, (*words[1:], "-m", message))
+            made = commit(proof.stand, (message,), tuple(words[1:]))
             return made if made.altered or not made.ok else replace(made, said=message)
-        if self._is_git:
-            # `-am` alone silently leaves new files out (ADR 8).
+        if self._is_git:  # `-am` alone silently leaves new files out (ADR 8)
             ok, said = self._call("add", "-A")
-            if not ok:
-                return Committed(ok, said)
-            if not self.has_changes()[0]:
-                return Committed(said=message)  # a run that was killed had committed already
+            if not (ok and self.has_changes(None)[0]):  # or a killed run had committed already
+                return Committed(ok, message if ok else said)
         ok, said = self._call(*words, "-am", message)
         return Committed(ok, message if ok else said)
 
@@ -102,33 +98,24 @@ class ScmCommand:
             return Committed(*self._call(*words))
         repository = self.trees.repository
         head, proof = repository.resolve("HEAD"), state.proof
-        if head in (dict(state.pushed).get(task), self._there(words)):
+        # What the other side has of our branch, as far as git knows; a push that says more than
+        # `push` is for git to judge.
+        there = repository.resolve("@{push}") if words == ["push"] else ""
+        if head in (dict(state.pushed).get(task), there):
             return None
         if proof is None or repository.resolve("HEAD^{tree}") != proof.tree:
             return Committed(ok=False, said="HEAD holds another tree than was proven")
         return Committed(*self._call(*words), head)
-
-    def _there(self, words: list[str]) -> str:
-        """What the other side has of our branch, as far as git knows; a push that says more than
-        `push` is for git to judge."""
-        assert self.trees is not None
-        return self.trees.repository.resolve("@{push}") if words == ["push"] else ""
 
     @property
     def _is_git(self) -> bool:
         return os.path.basename(self.command) == "git"
 
     def _call(self, *arguments: str) -> tuple[bool, str]:
-        import tempfile  # a run without SCM tasks does without it
-
         env = {**self.env, "GIT_TERMINAL_PROMPT": "0", **_IN_THE_FOREGROUND}
         command = Command((self.command, *arguments), self.workspace, env)
         try:
-            with tempfile.TemporaryFile() as output:
-                child = self.start(command, log=output)
-                ended = child.wait(lambda: self._watch(child.seconds()))
-                output.seek(0)
-                said = output.read().decode("utf-8", "replace").strip()
+            ended, said = run_and_hear(self.start, command, self._watch, _MOST_SAID)
         except (OSError, ValueError) as error:
             return False, f"{self.command}: {getattr(error, 'strerror', error)}"
         if ended.code == 0:

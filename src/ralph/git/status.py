@@ -7,13 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from ralph.errors import StateError
 from ralph.files.digest import digest_of
 from ralph.files.state_dir import lstat
-from ralph.git.repository import (
-    Repository,
-    RepositoryPlace,
-    copy_index,
-    nul_split,
-    scratch_index,
-)
+from ralph.git.repository import Repository, RepositoryPlace, nul_split
 from ralph.kernel.value import value
 
 _STATUS = (
@@ -49,6 +43,15 @@ class TreeStatus:
         return tuple(sorted({*self.there, *self.gone, *self.staged, *self.apart}))
 
 
+@value
+class CleanLook:
+    """A look by the user's own index that found no change, and when."""
+
+    seen: TreeStatus
+    index: tuple[int, ...]  # its signature
+    when: float
+
+
 def look(repository: Repository) -> TreeStatus:
     """Ask git once."""
     done = repository.run(*_STATUS)
@@ -73,8 +76,7 @@ def look(repository: Repository) -> TreeStatus:
 
 
 def _lists_for(place: RepositoryPlace, kind: str, how: str, path: str) -> Iterator[str]:
-    """The lists of a `TreeStatus` that a path of the status belongs to, and "blind" if it is
-    unreadable."""
+    """The lists of a `TreeStatus` that a path belongs to, and "blind" if unreadable."""
     if kind == "!" or place.is_ours(path):
         if not place.is_ours(path):
             yield "ignored"
@@ -109,30 +111,6 @@ def _readable(path: str) -> bool | None:
     return True if stat.S_ISLNK(mode) or stat.S_ISDIR(mode) else None
 
 
-def tree_of(repository: Repository, seen: TreeStatus, run_dir: str) -> str:
-    """The work tree as a tree in git; the real index is only read."""
-    with scratch_index(run_dir) as index:
-        copy_index(repository.index, index)
-        _forget_records(repository, index)
-        done = repository.stage(index, seen.gone, seen.there)
-        if done.code != 0:
-            raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
-        return repository.identifier("write-tree", index=index)
-
-
-def _forget_records(repository: Repository, index: str) -> None:
-    """Take `.ralph` out of an index. It is seldom there, so look before asking git."""
-    records = repository.place.records
-    try:
-        with open(index, "rb") as file:
-            data = file.read()
-    except FileNotFoundError:
-        return
-    if os.fsencode(records) in data or data[4:8] == b"\0\0\0\4":  # version 4 shortens names
-        words = ("rm", "-r", "--cached", "--quiet", "--force", "--ignore-unmatch", "--")
-        repository.ask(*words, f":(top,literal){records}", index=index)
-
-
 def modes_of(repository: Repository, paths: Iterable[str]) -> dict[str, int]:
     """The modes of those files whose mode git does not keep."""
     found = {path: lstat(repository.place.path(path)) for path in paths}
@@ -150,14 +128,19 @@ def raw(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
         found = lstat(repository.place.path(path))
         if found and stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_TEXT:
             regular.append(path)
-    if not regular:
+    return hashed(repository, regular, "-w", "--no-filters")
+
+
+def hashed(repository: Repository, files: list[str], *options: str) -> dict[str, str]:
+    """The blobs that git would make of these files, by their paths."""
+    if not files:
         return {}
     # In octal, a line holds any name.
     names = b"".join(
-        b'"' + b"".join(b"\\%03o" % c for c in os.fsencode(p)) + b'"\n' for p in regular
+        b'"' + b"".join(b"\\%03o" % c for c in os.fsencode(path)) + b'"\n' for path in files
     )
-    words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-    return dict(zip(regular, repository.ask(*words, stdin=names).decode().split(), strict=True))
+    said = repository.ask("hash-object", *options, "--stdin-paths", stdin=names)
+    return dict(zip(files, said.decode().split(), strict=True))
 
 
 def unreadable(repository: Repository) -> list[str]:
@@ -183,8 +166,9 @@ def is_among(path: str, kept: Collection[str]) -> bool:
 
 
 def inner_changes(repository: Repository) -> dict[str, str]:
-    """A digest of the changes inside each submodule; "" for none."""
-    return {path: inner_change(repository, path) for path in links(repository)}
+    """A digest of the changes inside each submodule that has some."""
+    found = {path: inner_change(repository, path) for path in links(repository)}
+    return {path: digest for path, digest in found.items() if digest}
 
 
 def links(repository: Repository) -> list[str]:

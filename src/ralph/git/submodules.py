@@ -21,8 +21,7 @@ class Submodules:
     run_dir: str
 
     def keep(self) -> tuple[str, ...]:
-        """Keep what only the work tree's have, committed or not, and leave them without changes;
-        where it is, in words."""
+        """Keep what only the work tree has, leave it without changes, and tell where it is."""
         found = []
         for path in links(self.tree):
             words = self._kept(path)

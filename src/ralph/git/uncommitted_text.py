@@ -1,5 +1,7 @@
 """Uncommitted paths by what git says, and what an agent is told about them (R §5b, check 3)."""
 
+from ralph.text.words import listed
+
 MARKER = ".ralph-active"  # of a run over stories, in the root of its project
 STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
 _OURS = (MARKER, ".ralph")  # what Ralph itself writes into a project
@@ -20,10 +22,9 @@ def is_ours(name: str) -> bool:
 
 def commit_all(folder: str, paths: list[str]) -> str:
     """Instructions for paths that are not committed; `folder` is that of the stories."""
-    named = ", ".join(path[:_LONGEST] for path in paths[:_MOST])
-    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
+    named = listed([path[:_LONGEST] for path in paths], _MOST)
     return (
-        f"There are uncommitted changes: {named}{more}.\n"
+        f"There are uncommitted changes: {named}.\n"
         f"1. Add to {folder}/progress.txt what you did and what you learned.\n"
         "2. Consider whether a lasting rule belongs into CLAUDE.md or .claude/rules/.\n"
         f"3. Commit ALL changes, {folder}/progress.txt and {folder}/tasks.json too."

@@ -83,20 +83,18 @@ def is_idle(repository: Repository) -> bool:
         owner = os.stat(f"{repository.index}.lock").st_uid
     except FileNotFoundError:
         return True
-    if not procfs.is_there():
-        return False
-    numbers = (name for name in os.listdir("/proc") if name.isdecimal())
-    return not any(_works_in(number, owner, repository) for number in numbers)
+    pids = procfs.pids()
+    return bool(pids) and not any(_works_in(pid, owner, repository) for pid in pids)
 
 
-def _works_in(number: str, owner: int, repository: Repository) -> bool:
-    words = procfs.command_line(int(number))
+def _works_in(pid: int, owner: int, repository: Repository) -> bool:
+    words = procfs.command_line(pid)
     if not words or not os.path.basename(words[0]).startswith("git"):
         return False
     try:
-        if os.stat(f"/proc/{number}").st_uid != owner:
+        if os.stat(f"/proc/{pid}").st_uid != owner:
             return False
-        where = os.readlink(f"/proc/{number}/cwd")
+        where = os.readlink(f"/proc/{pid}/cwd")
     except FileNotFoundError:
         return False
     except OSError:

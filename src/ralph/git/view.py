@@ -6,13 +6,21 @@ to `.git` afterwards, the view sees the files as they are.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ralph.agents.turn_files import private
-from ralph.errors import StateError
-from ralph.files.state_dir import lstat, unwritable_state
+from ralph.files.safe_open import read_or_nothing
+from ralph.files.state_dir import lstat, writing_state
 from ralph.git.attributes import flattened
-from ralph.git.repository import GitResult, Repository, call, copy_index, nul_joined, nul_split
+from ralph.git.repository import (
+    NOTHING,
+    GitResult,
+    Repository,
+    call,
+    copy_index,
+    nul_joined,
+    nul_split,
+)
 from ralph.git.status import TreeStatus, look
 from ralph.kernel.value import replace
 
@@ -39,7 +47,8 @@ _NOT_SHOWN = frozenset(
     {"HEAD", "config", "config.worktree", "description", "hooks", "index", "info", "logs"}
     | {"objects", "packed-refs", "refs", "reftable", "worktrees", "branches", "commondir", "gitdir"}
 )
-_RULES = (":(top,glob).gitattributes", ":(top,glob)**/.gitattributes")
+_ATTRIBUTES = (":(top,glob).gitattributes", ":(top,glob)**/.gitattributes")
+_IGNORE_RULES = (":(top,glob).gitignore", ":(top,glob)**/.gitignore")
 
 
 class View(Repository):
@@ -51,13 +60,13 @@ class View(Repository):
         self.directory = os.path.join(os.path.abspath(run_dir), DIRECTORY)
         self._mine: tuple[int, ...] = ()  # the index as we left it
         self._tree = ""  # what it holds
+        self._hides = False  # whether git was told not to look at something
         self._texts: dict[str, bytes] = {}  # what the view's files say
         pinned = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT")  # among the settings
         kept = {k: v for k, v in repository.environ.items() if not k.startswith(pinned)}
         self._view = {
             **kept,
             "GIT_DIR": self.directory,
-            "GIT_WORK_TREE": self.place.top,
             "GIT_OBJECT_DIRECTORY": os.path.join(self.common, "objects"),
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -70,16 +79,16 @@ class View(Repository):
     def index(self) -> str:
         return os.path.join(self.directory, "index")
 
-    # ------------------------------------------------------------ making it
-
     def begin(self) -> None:
         """Make the view, before the first turn; a run that goes on has it."""
         if os.path.exists(os.path.join(self.directory, "config")):
             # Taken as it is found, but for the index.
             names = ("config", "info/exclude", "info/attributes")
-            self._texts = {name: _content(os.path.join(self.directory, name)) for name in names}
+            self._texts = {
+                name: read_or_nothing(os.path.join(self.directory, name)) for name in names
+            }
             return
-        try:
+        with writing_state(self.directory):
             for name in ("info", "refs"):
                 os.makedirs(os.path.join(self.directory, name), mode=0o700, exist_ok=True)
             self._write("HEAD", f"{_UNBORN}\n".encode())
@@ -87,16 +96,16 @@ class View(Repository):
             settings = list(self._settings())
             # The user's own ignore rules, then the repository's: of two the last one counts.
             files = (self._named("core.excludesfile"), self.place.exclude)
-            self._write("info/exclude", b"".join(_content(path) + b"\n" for path in files if path))
+            self._write(
+                "info/exclude", b"".join(read_or_nothing(path) + b"\n" for path in files if path)
+            )
             self._write("info/attributes", b"")
             copy_index(self.repository.index, self.index)
-            sparse = _content(os.path.join(self.place.git_dir, "info/sparse-checkout"))
+            sparse = read_or_nothing(os.path.join(self.place.git_dir, "info/sparse-checkout"))
             if sparse:
                 self._write("info/sparse-checkout", sparse)
             self._write("config", _config(settings))
             self._write("info/attributes", self._attributes())
-        except OSError as error:
-            raise unwritable_state(self.directory, error) from error
         if os.path.exists(self.index):
             self._take_over_index()
         self._mine = signature(self.index)
@@ -104,12 +113,9 @@ class View(Repository):
     @property
     def common(self) -> str:
         """The git directory where worktrees of one repository have their objects."""
-        path = os.path.join(self.place.git_dir, "commondir")
-        try:
-            with open(path, encoding="utf-8") as file:
-                return os.path.normpath(os.path.join(self.place.git_dir, file.read().strip()))
-        except OSError:
-            return self.place.git_dir
+        git_dir = self.place.git_dir
+        where = os.fsdecode(read_or_nothing(os.path.join(git_dir, "commondir"))).strip()
+        return os.path.normpath(os.path.join(git_dir, where))
 
     def _show_the_rest(self) -> None:
         """Link what filters keep beside the objects, such as large files and keys."""
@@ -131,45 +137,50 @@ class View(Repository):
 
     def _attributes(self) -> bytes:
         """Those of the user, of the work tree from the top down, and of the repository."""
-        tracked = nul_split(self.run("ls-files", "-z", "--cached", "--", *_RULES).output)
+        tracked = nul_split(self.run("ls-files", "-z", "--cached", "--", *_ATTRIBUTES).output)
         found = sorted({".gitattributes", *tracked}, key=lambda path: path.count("/"))
         named = [
             ("", self._named("core.attributesfile")),
             *((os.path.dirname(path), self.place.path(path)) for path in found),
             ("", os.path.join(os.path.dirname(self.place.exclude), "attributes")),
         ]
-        return flattened([(folder, os.fsdecode(_content(path))) for folder, path in named if path])
+        return flattened(
+            [(folder, os.fsdecode(read_or_nothing(path))) for folder, path in named if path]
+        )
 
     def _named(self, setting: str) -> str:
         """The file that a setting names, by what the repository was told or by default."""
-        pairs = (text.partition("=") for text in self.place.settings)
-        name = next((path for name, _, path in pairs if name == setting), "")
-        return os.path.expanduser(name)
+        settings = dict(text.split("=", 1) for text in self.place.settings)
+        return os.path.expanduser(settings.get(setting, ""))
 
     def _take_over_index(self) -> None:
         """Look also at what a person has told git not to look at, where it is there."""
-        said = self.names("ls-files", "-v", "-z")
-        hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
+        hidden = self.hidden()
+        self._hides = bool(hidden)
         there = [path for path in hidden if os.path.lexists(self.place.path(path))]
-        records = [entry[2:] for entry in said if self.place.is_ours(entry[2:])]  # the host's
+        records = self.names("--literal-pathspecs", "ls-files", "-z", "--", *self.place.ours)
         changes = {"no-assume-unchanged": there, "no-skip-worktree": there, "force-remove": records}
         for flag, paths in changes.items():
             if paths:
                 self.ask("update-index", f"--{flag}", "-z", "--stdin", stdin=nul_joined(paths))
 
-    # ------------------------------------------------------------ using it
-
-    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> GitResult:
+    def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a git command in the view, with another index if one is named."""
-        environ = {**self._view, "GIT_INDEX_FILE": index or self.index}
-        return call(words, self.place.top, environ, stdin)
+        return self.within(self.place.top, *words, stdin=stdin, index=index)
 
-    def within(
-        self, directory: str, *words: str, stdin: bytes | None = None, index: str = ""
-    ) -> GitResult:
+    def within(self, directory: str, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a git command by the view's rules on another directory."""
         own = {"GIT_WORK_TREE": directory, "GIT_INDEX_FILE": index or self.index}
         return call(words, directory, {**self._view, **own}, stdin)
+
+    def take_clean(self, seen: TreeStatus) -> str:
+        """The tree of the view where nothing differs from the commit, but for what is Ralph's; ""
+        if only git can tell."""
+        tree = "" if self._hides or seen.changed else self.tree_of(seen.head)
+        if tree:
+            gone = (NOTHING, self.place.zeros)
+            self._tree = tree = self.edited(tree, dict.fromkeys(self.place.ours, gone))
+        return tree
 
     def holds(self, tree: str) -> bool:
         """True if the index is of that tree, and ours."""
@@ -183,29 +194,36 @@ class View(Repository):
         """
         self._make_sure(head)
         seen = look(self)
-        back = [path for path in seen.removed if _is_there(self.place.path(path))]
-        inner = {p for p in seen.added if is_repository(self.place.path(p))}
+        there = (*seen.there, *(p for p in seen.removed if _is_there(self.place.path(p))))
+        inner = {p for p in (*seen.added, *there) if is_repository(self.place.path(p))}
         links = self._links({*inner, *(p.rstrip("/") for p in seen.apart if p.endswith("/"))}, head)
-        lost = {p for p in seen.added if self._is_elsewhere(p)} | (inner - links)
+        lost = self._elsewhere(seen) | (inner - links)
         if seen.added:
             words = ("check-ignore", "--no-index", "-z", "--stdin")
             lost.update(nul_split(self.run(*words, stdin=nul_joined(seen.added)).output))
         return replace(
             seen,
             head=head,
-            there=(*(p for p in seen.there if p not in {*lost, *links}), *back, *sorted(links)),
+            there=(*(path for path in there if path not in {*lost, *links}), *sorted(links)),
             gone=(*seen.gone, *sorted(lost)),
             apart=tuple(path for path in seen.apart if path.rstrip("/") not in links),
         )
 
-    def _is_elsewhere(self, path: str) -> bool:
-        """True if a directory above it is a repository of its own."""
-        above = os.path.dirname(path)
-        while above:
-            if is_repository(self.place.path(above)):
-                return True
-            above = os.path.dirname(above)
-        return False
+    def _elsewhere(self, seen: TreeStatus) -> set[str]:
+        """Added paths in a directory that is a repository of its own now. Git goes on to see what
+        is in there if it knows other files of it."""
+        found: dict[str, set[str]] = {}
+        for path in seen.added:
+            above = os.path.dirname(path)
+            while above and not is_repository(self.place.path(above)):
+                above = os.path.dirname(above)
+            if above:
+                found.setdefault(above, set()).add(path)
+        words, known = ("--literal-pathspecs", "ls-files", "-z", "--"), {*seen.added, *seen.gone}
+        alone = (
+            paths for above, paths in found.items() if known.issuperset(self.names(*words, above))
+        )
+        return set().union(*alone)
 
     def _links(self, inner: set[str], head: str) -> set[str]:
         """Those of the inner repositories that are submodules of this one."""
@@ -222,10 +240,10 @@ class View(Repository):
 
     def tree(self, seen: TreeStatus) -> str:
         """The files that were seen, as a tree in git."""
+        if not self._tree:
+            self.take_clean(seen)
         if seen.gone or seen.there or not self._tree:
-            done = self.stage(self.index, seen.gone, seen.there)
-            if done.code != 0:
-                raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
+            self.stage(self.index, seen.gone, seen.there)
             self._tree = self.identifier("write-tree")
             self._mine = signature(self.index)
         return self._tree
@@ -235,7 +253,7 @@ class View(Repository):
         index is made anew, from the commit and the files themselves."""
         wanted = {**self._texts, "HEAD": f"{head or _UNBORN}\n".encode()}
         for name, text in wanted.items():
-            if _content(os.path.join(self.directory, name)) != text:
+            if read_or_nothing(os.path.join(self.directory, name)) != text:
                 self._write(name, text)
         if self._mine and self._mine == signature(self.index):
             return
@@ -251,6 +269,37 @@ class View(Repository):
         with open(f"{path}.new", "wb", opener=private) as file:
             file.write(text)
         os.replace(f"{path}.new", path)
+
+
+class IgnoreRules:
+    """Knows what was ignored when the run began, and by which rules anything would have been."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._directory = os.path.join(view.directory, "rules")  # the rules and nothing else
+        self.known: frozenset[str] = frozenset()  # ignored then, or by the rules of then
+        self._hidden: frozenset[str] = frozenset()  # ignored only by later ones
+
+    def remember(self, ignored: Iterable[str]) -> None:
+        """Keep the rules of now, and what they ignore."""
+        self.known = frozenset(ignored)
+        with writing_state(self._directory):
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        names = self._view.ask("ls-files", "-z", "--", *_IGNORE_RULES)
+        words = ("checkout-index", "-z", "--stdin", "--force", "--quiet")
+        self._view.ask(*words, f"--prefix={self._directory}/", stdin=names)
+
+    def hidden(self, ignored: Iterable[str]) -> tuple[str, ...]:
+        """Of what is ignored now, that which the old rules would have shown."""
+        new = frozenset(ignored) - self.known
+        unknown = sorted(new - self._hidden)
+        if unknown:
+            words = ("check-ignore", "--no-index", "-z", "--stdin")
+            done = self._view.within(self._directory, *words, stdin=nul_joined(unknown))
+            by_old = frozenset(nul_split(done.output))
+            self.known |= by_old
+            self._hidden |= frozenset(unknown) - by_old
+        return tuple(sorted(new & self._hidden))
 
 
 def _is_there(path: str) -> bool:
@@ -273,14 +322,6 @@ def signature(path: str) -> tuple[int, ...]:
     """Marks that change whenever somebody writes the file; () for no file."""
     found = lstat(path)
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else ()
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _config(settings: list[tuple[str, str | None]]) -> bytes:

@@ -5,29 +5,15 @@ history, reads credentials, reaches out, stays behind, or cannot be followed. It
 accidents and clumsy evasion, not a sandbox: a file is not read, unless the command itself wrote it.
 """
 
-from ralph.guard.follow.script import Judge
+from ralph.guard.follow.script import follow
 from ralph.guard.paths import Where
-from ralph.guard.rules.rule import UNREADABLE, Refusal
+from ralph.guard.rules.rule import UNREADABLE, Refused, Verdict
 from ralph.guard.shell.nodes import Unfollowable
-from ralph.guard.shell.text import unknown
+from ralph.guard.shell.text import fits, unknown
 
 __all__ = ["Verdict", "Where", "judge", "unreadable"]
 
 _LONGEST = 400_000
-
-
-class Verdict:
-    """The answer on a command; if it may not run, with category, reason, the part that is refused,
-    and which rule of which level refuses it."""
-
-    def __init__(self, refusal: Refusal | None) -> None:
-        self.allowed = refusal is None
-        self.category = refusal.category if refusal else ""
-        self.reason = refusal.why if refusal else ""
-        self.command = refusal.command if refusal else ""
-        self.pattern = refusal.pattern if refusal else ""
-        self.rule = refusal.rule if refusal else ""
-        self.level = refusal.level if refusal else ""
 
 
 def judge(command: str, where: Where, allow: tuple[str, ...] = ()) -> Verdict:
@@ -41,29 +27,30 @@ def judge(command: str, where: Where, allow: tuple[str, ...] = ()) -> Verdict:
     if len(command) > _LONGEST:
         return unreadable("it is too long")
     try:
-        return Verdict(Judge(where, allowed).judge(command))
+        follow(command, where, allowed)
+    except Refused as refused:
+        return refused
     except Unfollowable as error:
         return unreadable(str(error))
     except RecursionError:
         return unreadable("it is nested too deeply")
+    return Verdict()
 
 
 def unreadable(why: str) -> Verdict:
     """The refusal of what the guard cannot follow."""
-    return Verdict(Refusal(UNREADABLE, f"the guard cannot follow this command: {why}"))
+    return Refused(UNREADABLE, f"the guard cannot follow this command: {why}")
 
 
 def matches(pattern: list[str], argv: list[str]) -> bool:
     """True if a command matches, word by word: `*` in a word stands for any text without `..`, and
     a last word `*` for any further words. What nobody can tell is matched by that one only."""
-    from fnmatch import fnmatchcase
-
     if pattern[-1:] == ["*"]:
         pattern = pattern[:-1]
-        argv = argv[: len(pattern)] if len(argv) >= len(pattern) else []
+        argv = argv[: len(pattern)]
     if not pattern or len(pattern) != len(argv):
         return False
     return all(
-        word == glob or (not unknown(word) and ".." not in word and fnmatchcase(word, glob))
+        word == glob or (not unknown(word) and ".." not in word and fits(word, glob))
         for word, glob in zip(argv, pattern, strict=True)
     )

@@ -1,15 +1,14 @@
 """Tells where a path leads: into the project or the temporary directory, or out of them.
 
 Paths are judged as text, from the command's directory; no file is looked at. A text may hold the
-marks of `shell_text`: what is not known is never free.
+marks of `shell.text`: what is not known is never free.
 """
 
-from ralph.guard.shell.text import FREE, unknown
+from ralph.guard.shell.text import FREE, fits, unknown
 
 FREE_PLACE, ROOT, OUTSIDE = "free", "root", "outside"
 UNKNOWN, DEVICE, SINK = "unknown", "device", "sink"
 _SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
-_GLOB = "*?[]!^.{},"
 # What steers the guard, the loop or an agent's host: beginnings of paths below the project.
 _STEERS = (".ralph-active", ".ralph/", ".claude/settings", ".claude/hooks", ".codex/")
 _STARTS = (
@@ -42,16 +41,15 @@ class Where:
         branch: str = "",
     ) -> None:
         self.strict, self.branch = strict, branch
-        self.aliases = [(normal(a), normal(b)) for a, b in aliases if normal(a) != normal(b)]
+        self.links = [(normal(a), normal(b)) for a, b in aliases if normal(a) != normal(b)]
         self.cwd, self.home = normal(cwd), normal(home)
         self.project, self.temps = normal(project), tuple(normal(temp) for temp in temps if temp)
 
-
-class Places:
-    """Judges paths for one world; links that a command makes are remembered."""
-
-    def __init__(self, where: Where) -> None:
-        self.where, self.links = where, list(where.aliases)
+    def copy(self) -> "Where":
+        """The same world, to which a command may add links."""
+        other = Where.__new__(Where)
+        other.__dict__.update(self.__dict__, links=list(self.links))
+        return other
 
     def absolute(self, path: str, cwd: str) -> str:
         """The whole path, without `.` and `..`; a mark for what is not known stays in it."""
@@ -62,10 +60,6 @@ class Places:
             if whole == alias or is_below(whole, alias):
                 return real + whole[len(alias) :]
         return whole
-
-    def link(self, path: str, target: str, cwd: str) -> None:
-        """From now on the path is another name of the target."""
-        self.links.append((self.absolute(path, cwd), self.absolute(target, cwd)))
 
     def kind(self, path: str, cwd: str) -> str:
         """The kind of place that it is; FREE_PLACE may be changed."""
@@ -78,7 +72,7 @@ class Places:
             return SINK
         if whole.startswith(("/dev/", "/sys/", "/proc/")):
             return DEVICE
-        project, home = self.where.project, self.where.home
+        project, home = self.project, self.home
         if whole == project or _is_all_of(whole, project):
             return ROOT
         # A project that holds the home directory, or everything, frees nothing.
@@ -89,65 +83,50 @@ class Places:
 
     def _is_temporary(self, whole: str) -> bool:
         """True if it is in a temporary directory, not around or beside a project or home there."""
-        home, project, temps = self.where.home, self.where.project, self.where.temps
+        home, project, temps = self.home, self.project, self.temps
         if home not in ("/", *temps) and (whole == home or is_below(whole, home)):
             return False
-        if is_below(home, whole) or is_below(project, whole):
-            return False
-        if _takes_in(whole, project) or _takes_in(whole, home):
+        if any(is_below(own, whole) or _takes_in(whole, own) for own in (home, project)):
             return False
         beside = project.rpartition("/")[0]
         if any(is_below(beside, temp) for temp in temps) and is_below(whole, beside):
             return False
         return any(is_below(whole, temp) for temp in temps)
 
-    def is_temporary_root(self, path: str, cwd: str) -> bool:
-        """True if it is a temporary directory itself: things may be put into it."""
-        return self.absolute(path, cwd) in self.where.temps
-
-    def inner(self, path: str, cwd: str) -> str:
+    def inner(self, whole: str) -> str:
         """The path below the project; empty if it is not there."""
-        whole, project = self.absolute(path, cwd), self.where.project
-        return whole[len(project) + 1 :] if is_below(whole, project) else ""
+        return whole[len(self.project) + 1 :] if is_below(whole, self.project) else ""
 
-    def at_home(self, path: str, cwd: str) -> str:
+    def at_home(self, whole: str) -> str:
         """The path below the home directory; empty if it is not there."""
-        whole, home = self.absolute(path, cwd), self.where.home
-        return whole[len(home) + 1 :] if is_below(whole, home) else ""
+        return whole[len(self.home) + 1 :] if is_below(whole, self.home) else ""
 
-    def steers(self, path: str, cwd: str) -> bool:
+    def steers(self, whole: str) -> bool:
         """True if it is a file that steers the guard or an agent's host."""
-        inner = f"{self.inner(path, cwd)}/"
+        inner = f"{self.inner(whole)}/"
         if "/.ralph-active/" in f"/{inner}":
             return True
-        home = f"{self.at_home(path, cwd)}/"
+        home = f"{self.at_home(whole)}/"
         return any(
             inner.startswith(s) or f"{s}/" == inner or home.startswith((".claude/settings", s[1:]))
             for s in _STEERS
         ) and not inner.startswith((".ralph/guardrail_", ".ralph/prompt"))
 
-    def may_steer(self, path: str, cwd: str) -> bool:
+    def may_steer(self, whole: str) -> bool:
         """True if a pattern takes in what steers the guard or the repository."""
-        from fnmatch import fnmatchcase
-
-        inner = self.inner(path, cwd)
+        inner = self.inner(whole)
         first = inner.partition("/")[0]
         if inner == ".claude":
             return True
         if first[:1] != "." or not any(c in first for c in "*?["):
             return False
         steering = (".ralph-active", ".ralph", ".claude", ".git")
-        return any(fnmatchcase(name, first) for name in steering)
+        return any(fits(name, first) for name in steering)
 
-    def is_git(self, path: str, cwd: str) -> bool:
-        """True if it is a repository's own directory or in one."""
-        return ".git" in self.absolute(path, cwd).split("/")
-
-    def starts_things(self, path: str, cwd: str) -> bool:
+    def starts_things(self, whole: str) -> bool:
         """True if what is written there is run later, by a login, a timer or git."""
-        whole = self.absolute(path, cwd)
         by_machine = "/.git/hooks" in whole or whole.startswith(_SYSTEM_STARTS)
-        return by_machine or self.at_home(path, cwd).startswith(_STARTS)
+        return by_machine or self.at_home(whole).startswith(_STARTS)
 
 
 def normal(path: str) -> str:
@@ -170,10 +149,8 @@ def _takes_in(whole: str, place: str) -> bool:
     """True if a pattern matches the place or a directory around it."""
     if not any(c in whole for c in "*?["):
         return False
-    from fnmatch import fnmatchcase
-
     patterns, parts = whole.replace("[^", "[!").split("/"), place.split("/")
-    return len(patterns) <= len(parts) and all(map(fnmatchcase, parts, patterns))
+    return len(patterns) <= len(parts) and all(map(fits, parts, patterns))
 
 
 def _is_all_of(whole: str, project: str) -> bool:
@@ -183,4 +160,4 @@ def _is_all_of(whole: str, project: str) -> bool:
     inner = whole[len(project) + 1 :]
     for letters in ("a-zA-Z0-9", "A-Za-z0-9", "a-zA-Z", "A-Za-z", "a-z", "A-Z"):
         inner = inner.replace(f"[{letters}]", "*")
-    return not any(name.strip(_GLOB) for name in inner.split("/"))
+    return not any(name.strip("*?[]!^.{},") for name in inner.split("/"))

@@ -1,4 +1,4 @@
-"""What `ralph plugin install` puts into an agent's settings: a hook that runs where no other does.
+"""Runs a hook that `ralph plugin install` put into an agent's settings, unless another does it.
 
 A run of Ralph may bring the same hook along, and in Claude Code the plugin may be on too. Each
 hook shall run once, so this one leaves it to them.
@@ -6,9 +6,8 @@ hook shall run once, so this one leaves it to them.
 
 import os
 
-from ralph.hosts.hook_names import module_of
 from ralph.hosts.plugin_state import plugin_is_on
-from ralph.hosts.protocol import tell
+from ralph.hosts.protocol import module_of, tell
 
 
 def main(agent: str, hook: str) -> int:

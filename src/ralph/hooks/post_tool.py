@@ -6,13 +6,8 @@ Each threshold is told once a session; whoever jumps over several is told the hi
 
 import os
 
-from ralph.hosts.protocol import Malformed, serve, tell
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ralph.hosts.protocol import Event
+from ralph.files.safe_open import open_regular
+from ralph.hosts.protocol import Environ, Event, cwd_of, serve, session_of, tell, upwards
 
 THRESHOLDS = (90, 80, 70, 60, 50)  # percent
 _WINDOW = 200_000  # tokens
@@ -44,32 +39,32 @@ _ANYWHERE = {
 
 
 def main() -> int:
-    """Answer the host; the exit code."""
     return serve(answer)
 
 
-def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """What the model shall read after this call, as the host wants it; mostly nothing."""
-    session = event.get("session_id")
-    if not isinstance(session, str) or not session:
-        raise Malformed("the event has no session_id")
+def answer(event: Event, environ: Environ, here: str) -> str:
+    """The words that the model shall read after this call, as the host wants them; mostly none."""
+    session = session_of(event)
     if event.get("agent_id"):  # a sub-agent has a window of its own, and another transcript
         return ""
     percent = used(event, environ)
     reached = next((level for level in THRESHOLDS if percent >= level), 0)
     if not reached or not _is_news(session, reached, environ):
         return ""
-    cwd = event.get("cwd")
-    stories = has_stories(cwd if isinstance(cwd, str) and cwd else here)
+    # A session here works for a list of stories, and another will follow.
+    where, list_of_stories = cwd_of(event, here), os.path.join("ralph", "tasks.json")
+    stories = bool(upwards(where, list_of_stories) or upwards(where, _MARKER))
+    name = "CRITICAL" if reached >= 90 else "WARNING" if reached >= 70 else "NOTICE"
+    about = f"about {percent}%" if percent <= 100 else "more than 100%"
+    words = f"{name}: {about} of the context window is used (past {reached}%)."
     return (
         '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"'
-        f'{alert(reached, percent, stories=stories)}"}}}}'
+        f'{words} {(_STORIES if stories else _ANYWHERE)[name]}"}}}}'  # without a quote to escape
     )
 
 
-def used(event: "Event", environ: "Mapping[str, str]") -> int:
-    """How much of the window is used, in percent, by the size of the transcript (R §5a); 0 where
-    there is none yet."""
+def used(event: Event, environ: Environ) -> int:
+    """The used part of the window, in percent, by the transcript's size (R §5a); 0 without one."""
     transcript = event.get("transcript_path")
     try:
         size = os.stat(transcript).st_size if isinstance(transcript, str) else 0
@@ -78,9 +73,9 @@ def used(event: "Event", environ: "Mapping[str, str]") -> int:
     return size * 100 // (_CHARACTERS * window(event, environ)) if size else 0
 
 
-def window(event: "Event", environ: "Mapping[str, str]") -> int:
-    """The context window in tokens: what the environment says, else what the model's name or its
-    host states. What is no number above 0 says nothing."""
+def window(event: Event, environ: Environ) -> int:
+    """The context window in tokens, by the environment, else by the model's name or its host. What
+    is no number above 0 says nothing."""
     given = _number(environ.get("CLAUDE_CONTEXT_WINDOW", ""))
     if given:
         return given
@@ -91,17 +86,13 @@ def window(event: "Event", environ: "Mapping[str, str]") -> int:
 
 
 def _stated_in(transcript: object) -> int:
-    """What codex says beside its count of tokens; 0 where nobody says anything."""
+    """The window that codex states beside its count of tokens; 0 where nobody says anything."""
     try:
-        descriptor = os.open(str(transcript), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_regular(str(transcript)) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            tail = file.read(_TAIL)
     except (OSError, ValueError):
         return 0
-    try:
-        tail = os.pread(descriptor, _TAIL, max(0, os.fstat(descriptor).st_size - _TAIL))
-    except OSError:
-        return 0
-    finally:
-        os.close(descriptor)
     before, found, after = tail.rpartition(_STATED)
     if not found or before.endswith(b"\\"):  # somebody's words about it
         return 0
@@ -115,28 +106,14 @@ def _number(text: str) -> int:
         return 0
 
 
-def has_stories(start: str) -> bool:
-    """Whether a session here works for a list of stories, and another will follow."""
-    from ralph.hosts.protocol import upwards
-
-    return bool(upwards(start, (os.path.join("ralph", "tasks.json"), _MARKER)))
-
-
-def _is_news(session: str, reached: int, environ: "Mapping[str, str]") -> bool:
-    from ralph.loops.session.memory import ALERTED, Busy, raise_to
+def _is_news(session: str, reached: int, environ: Environ) -> bool:
+    """True for the first one to tell this threshold; from here on it is told."""
+    from ralph.loops.session.memory import ALERTED, Busy, replaced
 
     try:
-        return raise_to(session, ALERTED, reached, environ)
+        return replaced(session, ALERTED, lambda told: max(told, reached), environ) < reached
     except Busy:
         return False  # a hook beside us tells it, or the next one does
     except OSError as error:
         tell(f"no word about the context window, since none could be remembered: {error}")
         return False
-
-
-def alert(reached: int, percent: int, *, stories: bool) -> str:
-    """The words for a threshold; none of them needs to be quoted in JSON."""
-    name = "CRITICAL" if reached >= 90 else "WARNING" if reached >= 70 else "NOTICE"
-    words = (_STORIES if stories else _ANYWHERE)[name]
-    about = f"about {percent}%" if percent <= 100 else "more than 100%"
-    return f"{name}: {about} of the context window is used (past {reached}%). {words}"

@@ -4,31 +4,23 @@ The host sends what a person typed as it is, with the session's id: no shell see
 Whatever else is typed passes.
 """
 
-from ralph.hosts.protocol import serve
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ralph.hosts.protocol import Event
+from ralph.hosts.protocol import Environ, Event, serve
 
 _COMMANDS = frozenset({"ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status"})
 
 
 def main() -> int:
-    """Answer the host; the exit code."""
     return serve(answer)
 
 
-def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """What the model shall read beside the prompt, or why the prompt does not reach it. Nothing
-    where a person typed something else."""
+def answer(event: Event, environ: Environ, here: str) -> str:
+    """Context for the model, or why the prompt does not reach it; nothing for other prompts."""
     name, words = command_of(event.get("prompt"))
     if not name:
         return ""
-    from ralph.loops.session.commands import Asked
+    from ralph.loops.session.commands import answered
 
-    return Asked(event, environ, here).answer(name, words)
+    return answered(name, words, event, environ, here)
 
 
 def command_of(prompt: object) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ralph.errors import ConfigError
 from ralph.files.safe_open import open_regular
@@ -15,7 +16,7 @@ _LARGEST = 10 * 1024 * 1024
 
 @value
 class FileEdit:
-    """What a file holds, and what it shall hold; None for no file."""
+    """The text of a file before and after a change; None for no file."""
 
     path: str
     before: str | None
@@ -23,7 +24,7 @@ class FileEdit:
 
     @property
     def is_one(self) -> bool:
-        """Whether it changes anything."""
+        """True if it changes anything."""
         return self.before != self.after
 
 
@@ -57,7 +58,13 @@ def carry_out(changes: Iterable[FileEdit]) -> None:
     made: list[str] = []
     try:
         for change in wanted:
-            made += _make_folder(os.path.dirname(change.path))
+            folder, missing = os.path.dirname(change.path), []
+            while not os.path.isdir(folder):
+                missing.append(folder)
+                folder = os.path.dirname(folder)
+            for path in reversed(missing):
+                os.mkdir(path)
+                made.append(path)
             done.append(change)
             _put(change.path, change.after)
     except OSError as error:
@@ -80,33 +87,20 @@ def _refuse_read_only(path: str) -> None:
         raise ConfigError(f"{path} is read only", f"Try: chmod u+w {path}")
 
 
+def _undo(done: list[FileEdit], made: list[str]) -> None:
+    for change in reversed(done):
+        with suppress(OSError, ConfigError):  # the first failure is the one to tell
+            if read_text(change.path) != change.before:
+                _put(change.path, change.before)
+    for folder in reversed(made):
+        _remove_empty(folder)
+
+
 def _put(path: str, text: str | None) -> None:
     if text is None:
         os.unlink(path)
     else:
         write_atomically(path, text)
-
-
-def _undo(done: list[FileEdit], made: list[str]) -> None:
-    for change in reversed(done):
-        try:
-            if read_text(change.path) != change.before:
-                _put(change.path, change.before)
-        except (OSError, ConfigError):
-            pass  # the first failure is the one to tell
-    for folder in reversed(made):
-        _remove_empty(folder)
-
-
-def _make_folder(folder: str) -> list[str]:
-    """Make it with its parents; those that were made, outermost first."""
-    missing: list[str] = []
-    while not os.path.isdir(folder):
-        missing.insert(0, folder)
-        folder = os.path.dirname(folder)
-    for path in missing:
-        os.mkdir(path)
-    return missing
 
 
 def _remove_empty(folder: str) -> None:

@@ -1,13 +1,17 @@
 """The hosts that Ralph's hooks can be put into: their files, events, commands, and trust."""
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping
 
-from ralph.hosts.hook_commands import installed
+import ralph
 from ralph.hosts.plugin_state import claude_home
-from ralph.hosts.settings_edit import Group
+from ralph.hosts.protocol import module_of
+from ralph.hosts.settings_edit import MARK, Group
 from ralph.kernel.value import value
 
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
 _PATIENCE = {"stop": 600}  # seconds; gates of a loop may run in it
 _LEAST_PATIENCE = 10
 OURS = "Written by `ralph plugin install`. Take this line out to keep what you change here."
@@ -27,15 +31,13 @@ _GEMINI = """# {ours}
 description = "{about}"
 prompt = "/{name} {{{{args}}}}"
 """
+_HINT = "TASK [--max-iterations N] [--completion-promise P] [--min-tool-calls M] [--gate CMD]"
 _COMMANDS = {  # the commands by their bare names, what they do, and what follows them
     "ralph-loop": (
         "Work on a task in this session until it is done, by a promise that is checked",
-        "TASK [--max-iterations N] [--completion-promise P] [--min-tool-calls M] [--gate CMD]",
+        _HINT,
     ),
-    "ulw-loop": (
-        "The same as ralph-loop, in ultrawork mode",
-        "TASK [--max-iterations N] [--completion-promise P] [--min-tool-calls M] [--gate CMD]",
-    ),
+    "ulw-loop": ("The same as ralph-loop, in ultrawork mode", _HINT),
     "cancel-ralph": ("End the loop of this session now", ""),
     "ralph-status": ("Show the loop of this session", ""),
 }
@@ -48,7 +50,7 @@ class Host:
     agent: str
     file: str  # in a project
     events: Mapping[str, str]  # by the name of our hook
-    matchers: Mapping[str, str]  # likewise
+    tool: str = "Bash"  # runs shell commands
     commands: str = ""  # where its commands lie in a project; "" if it has none
     template: str = ""  # of a command
     second: int = 1  # what a timeout counts
@@ -61,9 +63,13 @@ class Host:
         for hook, event in self.events.items():
             patience = _PATIENCE.get(hook, _LEAST_PATIENCE) * self.second
             call = {"type": "command", "command": installed(self.agent, hook), "timeout": patience}
-            matcher = {"matcher": self.matchers[hook]} if hook in self.matchers else {}
-            groups[event] = {**matcher, "hooks": [call]}
+            groups[event] = self.group(hook, call)
         return groups
+
+    def group(self, hook: str, call: Mapping[str, object]) -> Group:
+        """A group of settings that calls one hook."""
+        tools = {"pre-tool": self.tool, "post-tool": ".*"}
+        return {**({"matcher": tools[hook]} if hook in tools else {}), "hooks": [call]}
 
     def command_files(self) -> dict[str, str]:
         """Its commands, as files with their text; paths are relative to the project."""
@@ -99,7 +105,6 @@ HOSTS = {
         agent="claude",
         file=".claude/settings.json",
         events={**_SHARED, "stop-failure": "StopFailure"},
-        matchers={"pre-tool": "Bash", "post-tool": ".*"},
         commands=".claude/commands",
         template=_CLAUDE,
         note="Claude Code ends a turn after 8 held stops in a row without a tool call; a longer "
@@ -110,7 +115,6 @@ HOSTS = {
         agent="codex",
         file=".codex/hooks.json",
         events=_SHARED,
-        matchers={"pre-tool": "Bash", "post-tool": ".*"},
         note="Codex skips hooks that nobody has trusted: start codex here and choose to trust them "
         "(/hooks shows them), or give codex exec --dangerously-bypass-hook-trust.",
     ),
@@ -124,7 +128,7 @@ HOSTS = {
             "post-tool": "AfterTool",
             "session-start": "SessionStart",
         },
-        matchers={"pre-tool": "run_shell_command", "post-tool": ".*"},
+        tool="run_shell_command",
         commands=".gemini/commands",
         template=_GEMINI,
         second=1000,
@@ -133,3 +137,26 @@ HOSTS = {
         "so, or set GEMINI_CLI_TRUST_WORKSPACE=true; --skip-trust comes too late for hooks.",
     ),
 }
+
+
+def quickly(name: str) -> str:
+    """A hook without the site's packages: it starts in half the time."""
+    return _isolated(f"from {module_of(name)} import main", "main()")
+
+
+def installed(agent: str, name: str) -> str:
+    """The same for an agent's settings, where it must not run beside another one of its kind."""
+    return _isolated(f"from {MARK} import main", f'main("{agent}", "{name}")')
+
+
+def with_packages(name: str) -> str:
+    """A hook that may use installed packages. Isolated, so that no file of the project is run."""
+    return f"{shlex.quote(sys.executable)} -I -m ralph hook {name}"
+
+
+def _isolated(imports: str, call: str) -> str:
+    # In Python's quotes that a shell's do not make unreadable, as far as possible.
+    plain = SOURCE.isprintable() and not {'"', "\\"} & set(SOURCE)
+    source = f'"{SOURCE}"' if plain else ascii(SOURCE)
+    words = f"import sys; sys.path.insert(0, {source}); {imports}; sys.exit({call})"
+    return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(words)}"

@@ -47,35 +47,33 @@ def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bo
     return os.path.abspath(path)
 
 
-def plan_install(
-    host: Host, path: str, project: str, *, user: bool, lift: bool | None = None
+def planned(
+    host: Host, path: str, project: str, *, user: bool, install: bool, lift: bool | None = None
 ) -> FileChanges:
-    """The changes after which the hooks are there once. `lift` says what to do about the host's cap
-    of held stops: lift it, leave it to the host again, or nothing."""
+    """The changes after which the hooks are there once, or nothing of ours is left. `lift`: lift
+    the host's cap of held stops, leave it to the host again, or neither."""
     text = read_text(path)
     try:
-        after = installed(_parsed(host, text), host.groups())
-        if lift is not None:
-            again = JsonText.of(after, comments=host.comments)
-            after = lifted(again) if lift else unlifted(again)
+        parsed, after = _parsed(host, text), text
+        if install:
+            after = installed(parsed, host.groups())
+            if lift is not None:
+                again = JsonText.of(after, comments=host.comments)
+                after = lifted(again) if lift else unlifted(again)
+        elif parsed is not None:
+            after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
     except JsonTextError as error:
-        raise _not_mergeable(path, error) from None
-    hooks = FileEdit(path, text, after)
-    return FileChanges(hooks) if user else _with_commands(hooks, host, project, install=True)
-
-
-def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> FileChanges:
-    """The changes after which nothing of ours is left and everything else is as it was."""
-    text = read_text(path)
-    try:
-        parsed = _parsed(host, text)
-    except JsonTextError as error:
-        raise _not_mergeable(path, error) from None
-    after = text
-    if parsed is not None:
-        after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
-    hooks = FileEdit(path, text, after)
-    return FileChanges(hooks) if user else _with_commands(hooks, host, project, install=False)
+        remedy = f"Fix it and run again: $EDITOR {path}"
+        raise ConfigError(f"{path}: {error}", remedy) from None
+    commands, kept = [], []
+    for file, words in host.command_files().items() if not user else ():
+        before = read_text(os.path.join(project, file))
+        if before is not None and OURS not in before:
+            kept.append(file)
+        else:
+            where = os.path.join(project, file)
+            commands.append(FileEdit(where, before, words if install else None))
+    return FileChanges(FileEdit(path, text, after), tuple(commands), tuple(kept))
 
 
 def look(host: Host, path: str) -> HooksThere:
@@ -112,23 +110,8 @@ def commands_there(host: Host, project: str) -> list[str]:
     return there
 
 
-def _with_commands(hooks: FileEdit, host: Host, project: str, *, install: bool) -> FileChanges:
-    changes, kept = [], []
-    for path, text in host.command_files().items():
-        before = read_text(os.path.join(project, path))
-        if before is not None and OURS not in before:
-            kept.append(path)
-            continue
-        changes.append(FileEdit(os.path.join(project, path), before, text if install else None))
-    return FileChanges(hooks, tuple(changes), tuple(kept))
-
-
 def _parsed(host: Host, text: str | None) -> JsonText | None:
     """An empty file is none: hosts take it so, and there is nothing to lose."""
     if text is None or not text.strip("\ufeff \t\r\n"):
         return None
     return JsonText.of(text, comments=host.comments)
-
-
-def _not_mergeable(path: str, error: JsonTextError) -> ConfigError:
-    return ConfigError(f"{path}: {error}", f"Fix it and run again: $EDITOR {path}")

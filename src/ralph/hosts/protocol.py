@@ -1,32 +1,45 @@
-"""What a hook and the agent's host say to each other: an event on stdin, an answer on stdout.
+"""An event on stdin, an answer on stdout: how an agent's host talks to a hook.
 
 Letting go is no output, and words for people go to stderr. The exit code is 0 whatever happens,
 except where the guard refuses a call: hosts take 2 for a refusal, and others for a crash.
 """
 
 import os
+from _collections_abc import Callable, Iterator, Mapping  # `os` has it; `collections` is slow
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+Event = Mapping[str, object]
+Environ = Mapping[str, str]
+Hook = Callable[[Event, Environ, str], str]  # event, environment, here -> answer
 
-    Event = dict[str, Any]
-    Hook = Callable[[Event, Mapping[str, str], str], str]  # event, environment, here -> answer
-
+HOOKS = {  # `ralph hook NAME`, a module with a `main() -> int`; docs/plugin.md tells about them
+    "stop": "Hold an agent whose loop is not done, or whose stories or changes are not in order.",
+    "prompt": "Begin, end and show the loop of a session.",
+    "pre-tool": "Judge a shell command before it runs, where the guard is on.",
+    "post-tool": "Tell the model how full its context window is.",
+    "session-start": "Forget what the hooks remember of this session.",
+    "stop-failure": "Let a turn end that failed, and tell its loop.",
+}
 KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
 _MOST_INPUT = 64 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
+
+
+def module_of(hook: str) -> str:
+    """The module of a hook."""
+    return f"ralph.hooks.{hook.replace('-', '_')}"
 
 
 class Malformed(Exception):  # noqa: N818  it says what happened
     """The event is not what a host sends."""
 
 
-def serve(hook: "Hook") -> int:
+def serve(hook: Hook) -> int:
     """Ask a hook about the event on stdin, and tell the host its answer; the exit code, 0."""
     try:
-        _hold_streams()
+        # A closed 0, 1 or 2 would go to the next file we open, and the answer into it.
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(descriptor)
         answer = hook(event_of(sent()), os.environ, directory())
         if answer:
             _write(1, f"{answer}\n".encode())
@@ -37,31 +50,12 @@ def serve(hook: "Hook") -> int:
     return 0
 
 
-def _hold_streams() -> None:
-    """A closed 0, 1 or 2 would go to the next file we open, and the answer into it."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
-
-
 def sent() -> bytes:
-    """What came on stdin; nothing where it cannot be read, which is malformed too."""
+    """The content of stdin; nothing where it cannot be read, which is malformed too."""
     try:
-        return read_all(0)
+        return _all_of(0, _MOST_INPUT)
     except (OSError, ValueError):
         return b""
-
-
-def read_all(descriptor: int, most: int = _MOST_INPUT) -> bytes:
-    """Everything, up to the largest event there may be: ValueError, in words, beyond."""
-    pieces = []
-    size = 0
-    while piece := os.read(descriptor, 1 << 20):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise ValueError(f"it is larger than {most >> 20} MB")
-    return b"".join(pieces)
 
 
 def read_regular(path: str, most: int = _MOST_INPUT) -> bytes:
@@ -72,27 +66,39 @@ def read_regular(path: str, most: int = _MOST_INPUT) -> bytes:
     kind = os.lstat(path).st_mode
     if not stat.S_ISREG(kind):
         raise ValueError("it is a symbolic link" if stat.S_ISLNK(kind) else "it is not a file")
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
+    return _content(path, most, os.O_NOFOLLOW)
+
+
+def json_in(path: str) -> object:
+    """A file's JSON; None where it cannot be read, or is none."""
     try:
-        return read_all(descriptor, most)
+        return parsed(_content(path, _MOST_INPUT))
+    except (OSError, ValueError):
+        return None
+
+
+def _content(path: str, most: int, flags: int = 0) -> bytes:
+    # Not blocking: a pipe would keep us waiting.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    try:
+        return _all_of(descriptor, most)
     finally:
         os.close(descriptor)
 
 
-def event_of(raw: bytes) -> "Event":
-    """The event, which is an object; Malformed where it is none."""
-    try:
-        event = parsed(raw)
-    except ValueError as error:
-        raise Malformed("the event is not JSON") from error
-    if not isinstance(event, dict):
-        raise Malformed("the event is not an object")
-    return event
+def _all_of(descriptor: int, most: int) -> bytes:
+    pieces = []
+    size = 0
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise ValueError(f"it is larger than {most >> 20} MB")
+    return b"".join(pieces)
 
 
 class _AsJson:
-    """How the decoder's own C code is told to read as `json.loads` does."""
+    """Options by which the decoder's own C code reads as `json.loads` does."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -100,7 +106,7 @@ class _AsJson:
 
 
 def parsed(raw: bytes) -> object:
-    """What JSON says; ValueError where it is none."""
+    """The content of JSON; ValueError where it is none."""
     try:
         return scanned(raw)
     except ValueError:
@@ -113,7 +119,7 @@ def parsed(raw: bytes) -> object:
 
 
 def scanned(raw: bytes) -> object:
-    """What JSON says, by the C code of `json` alone: that package takes as long to import as
+    """The content of JSON, by the C code of `json` alone: that package takes as long to import as
     Python to start. ValueError, and no more words, for whatever that code cannot read."""
     text = raw.decode("utf-8")
     try:
@@ -129,34 +135,29 @@ def scanned(raw: bytes) -> object:
 
 
 def directory() -> str:
-    """Where this process is; `/` if that is gone."""
+    """The directory of this process; `/` if that is gone."""
     try:
         return os.getcwd()
     except OSError:
         return "/"
 
 
-def upwards(start: str, names: tuple[str, ...]) -> str:
-    """The nearest directory, from here upwards, that has one of these; empty if none has."""
-    where = os.path.abspath(start)
-    while True:
-        if any(os.path.lexists(os.path.join(where, name)) for name in names):
-            return where
-        parent = os.path.dirname(where)
-        if parent == where:
-            return ""
-        where = parent
+def parents(start: str) -> Iterator[str]:
+    """A directory, and all above it."""
+    where, above = "", os.path.abspath(start)
+    while above != where:
+        where, above = above, os.path.dirname(above)
+        yield where
 
 
-def is_of_another_run(marker: object, environ: "Mapping[str, str]") -> bool:
-    """Whether a marker names a run, and this is a session of none, or of another (R §3): what a
-    person does in the same project is the person's."""
-    run = marker.get("run") if isinstance(marker, dict) else None
-    return run is not None and run != environ.get("RALPH_RUN")
+def upwards(start: str, name: str) -> str:
+    """The nearest directory, from here upwards, that has an entry of this name; empty if none."""
+    found = (where for where in parents(start) if os.path.lexists(os.path.join(where, name)))
+    return next(found, "")
 
 
 def tell(words: str) -> None:
-    """Words for people; nobody may be listening."""
+    """Write words for people; nobody may be listening."""
     try:
         _write(2, f"[ralph] {words}\n".encode("utf-8", "replace"))
     except OSError:
@@ -168,26 +169,55 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def session_of(event: "Event") -> str:
-    """The id of the session; empty where the host names none."""
-    session = event.get("session_id")
-    return session if isinstance(session, str) else ""
+def event_of(raw: bytes) -> Event:
+    """The event, which is an object; Malformed where it is none."""
+    try:
+        event = parsed(raw)
+    except ValueError as error:
+        raise Malformed("the event is not JSON") from error
+    if not isinstance(event, dict):
+        raise Malformed("the event is not an object")
+    return event
 
 
-def transcript_of(event: "Event") -> str:
-    """Where the host says that the transcript is; empty where it says nothing."""
-    path = event.get("transcript_path")
-    return path if isinstance(path, str) and "\0" not in path else ""
+def text_in(event: Event, field: str) -> str:
+    """A field's text; empty where the host sends none."""
+    text = event.get(field)
+    return text if isinstance(text, str) else ""
 
 
-def project_of(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """The project as the host names it, else where the agent is."""
-    for given in (environ.get("CLAUDE_PROJECT_DIR"), event.get("cwd"), here):
-        if isinstance(given, str) and given.startswith("/") and "\0" not in given:
-            return given
-    return here
+def session_of(event: Event) -> str:
+    """The id of the session; Malformed where the host names none."""
+    if session := text_in(event, "session_id"):
+        return session
+    raise Malformed("the event has no session_id")
 
 
-def is_of_claude(event: "Event") -> bool:
-    """Whether the host is the one with a cap on held stops."""
+def transcript_of(event: Event) -> str:
+    """The path of the transcript; empty where the host names none."""
+    path = text_in(event, "transcript_path")
+    return "" if "\0" in path else path
+
+
+def cwd_of(event: Event, here: str) -> str:
+    """The agent's directory as the host names it, else this process's."""
+    cwd = text_in(event, "cwd")
+    return cwd if cwd.startswith("/") and "\0" not in cwd else here
+
+
+def project_of(event: Event, environ: Environ, here: str) -> str:
+    """The project as the host names it, else the agent's directory."""
+    named = environ.get("CLAUDE_PROJECT_DIR", "")
+    return named if named.startswith("/") else cwd_of(event, here)
+
+
+def is_of_claude(event: Event) -> bool:
+    """True if the host is the one with a cap on held stops."""
     return event.get("hook_event_name") == "Stop" and "turn_id" not in event
+
+
+def is_of_another_run(marker: object, environ: Environ) -> bool:
+    """True if a marker names a run, and this is a session of none, or of another (R §3): what a
+    person does in the same project is the person's."""
+    run = marker.get("run") if isinstance(marker, dict) else None
+    return run is not None and run != environ.get("RALPH_RUN")

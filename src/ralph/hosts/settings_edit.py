@@ -16,13 +16,14 @@ Group = Mapping[str, Any]
 def installed(text: JsonText | None, groups: Mapping[str, Group]) -> str:
     """The settings with one group an event, and no other of ours. Text that has just these stays
     as it is; None is a missing file."""
+    wanted = {event: [group] for event, group in groups.items()}
     if text is not None:
-        refuse_other_shapes(text, groups)
-        if found(text) == {event: [group] for event, group in groups.items()}:
+        _refuse_other_shapes(text, groups)
+        if found(text) == wanted:
             return text.raw
         text = _removed(text)
     if text is None or text.is_hollow(text.top):
-        return fresh([(KEY, {event: [group] for event, group in groups.items()})])
+        return fresh([(KEY, wanted)])
     for event, group in groups.items():
         hooks = text.member(text.top, KEY)
         there = text.member(hooks.at, event) if hooks is not None else None
@@ -49,7 +50,7 @@ def found(text: JsonText) -> dict[str, list[Group]]:
     return groups
 
 
-def refuse_other_shapes(text: JsonText, groups: Mapping[str, Group]) -> None:
+def _refuse_other_shapes(text: JsonText, groups: Mapping[str, Group]) -> None:
     """Raise JsonTextError if something else stands in the place of hooks."""
     hooks = text.member(text.top, KEY)
     if hooks is None:

@@ -3,8 +3,9 @@
 import json
 import os
 import threading
+from contextlib import AbstractContextManager, suppress
 
-from ralph.errors import StateError
+from ralph.errors import StateError, failing
 from ralph.files.digest import digest_of
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Decided, Fact
@@ -21,10 +22,8 @@ class FileJournal:
     def __init__(self, path: str, last_hash: str = SEED) -> None:
         self.path = path
         self._hash = last_hash
-        try:
+        with _writing(path):
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError as error:
-            raise _unwritable(path, error) from error
         self._size = os.fstat(self._file).st_size
         self._sync = _Syncer(self._file)
 
@@ -33,11 +32,9 @@ class FileJournal:
         self._hash = chained(body, self._hash)
         data = memoryview(f'{body[:-1]},"hash":"{self._hash}"}}\n'.encode())
         self._size += len(data)
-        try:
+        with _writing(self.path):
             while data:
                 data = data[os.write(self._file, data) :]
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
         if isinstance(fact, Decided):
             self._sync.ask()
 
@@ -97,32 +94,22 @@ class _Syncer:
 
 
 def _sync(descriptor: int) -> None:
-    try:
+    with suppress(OSError):  # a pipe cannot sync; a disk that is ill is named by the next write
         getattr(os, "fdatasync", os.fsync)(descriptor)
-    except OSError:
-        pass  # a pipe cannot sync; a disk that is ill is named by the next write
 
 
-def read_journal(path: str) -> tuple[list[Fact], str]:
-    """All facts, and the last hash. A torn last line is dropped; an edited one is named."""
+def read_journal(path: str, *, trim: bool = False) -> tuple[list[Fact], str]:
+    """All facts, and the last hash. A torn last line is dropped, with `trim` from the file too, so
+    that the next one begins where it should; an edited one is named."""
+    reading = failing(f"cannot read the journal {path}", "", StateError)
+    with reading, open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        *lines, torn = file.read().split("\n")
     chain = HashChain(path)
-    return [chain.take(line) for line in _text(path).split("\n")[:-1]], chain.hash
-
-
-def trim_journal(path: str) -> None:
-    """Cut off a torn last line, so that the next one begins where it should."""
-    torn = _text(path).rpartition("\n")[2]
-    if torn:
+    facts = [chain.take(line) for line in lines]
+    if trim and torn:
         size = os.path.getsize(path)
         os.truncate(path, size - len(torn.encode("utf-8", "surrogateescape")))
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return file.read()
-    except OSError as error:
-        raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
+    return facts, chain.hash
 
 
 class HashChain:
@@ -156,8 +143,6 @@ def chained(body: str, last: str) -> str:
     return digest_of([f"{last}{body}".encode("utf-8", "surrogateescape")], size=8)
 
 
-def _unwritable(path: str, error: OSError) -> StateError:
-    return StateError(
-        f"cannot write the journal {path}: {error.strerror}",
-        "Free some space or make it writable. Everything up to now is kept there.",
-    )
+def _writing(path: str) -> AbstractContextManager[None]:
+    remedy = "Free some space or make it writable. Everything up to now is kept there."
+    return failing(f"cannot write the journal {path}", remedy, StateError)

@@ -12,7 +12,7 @@ from ralph.files.append import append_line
 from ralph.journal.spending import LedgerEntry
 from ralph.kernel.events import AgentEvent, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
-from ralph.kernel.turn import Role, Turn
+from ralph.kernel.turn import Role
 
 FILE = "ledger.jsonl"
 _END_OF_TIME = 253_402_300_800  # the year 10000: no calendar goes on from there
@@ -27,11 +27,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        project: str,
-        on_loss: Callable[[str], None],
-        past: Sequence[Fact] = (),
-        run: str = "",
+        self, project: str, on_loss: Callable[[str], None], past: Sequence[Fact] = (), run: str = ""
     ) -> None:
         self._path = os.path.join(project, FILE)
         self._on_loss = on_loss
@@ -48,42 +44,33 @@ class Ledger:
     def on_fact(self, fact: Fact) -> None:
         """Write down what a turn cost, when it is over."""
         self._follow(fact)
-        match fact:
-            case Ended(turn=turn) if self._is_due(turn):
+        if isinstance(fact, Ended):
+            turn = fact.turn
+            may_have_cost = turn.uncounted and self._tells and self._launching is not None
+            if turn.cost_usd or turn.usage != Usage() or may_have_cost:
                 self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if (
-                cost or fact.usage != Usage() or (cost is None and self._tells)
-            ):
+        elif isinstance(fact, Step):
+            cost = fact.cost_usd
+            if cost or fact.usage != Usage() or (cost is None and self._tells):
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
                 self._enter(fact.time, Role.MESSAGE, cost, fact.usage, seconds)
-            case _:
-                pass
 
     def _follow(self, fact: Fact) -> None:
         """Know which turn it is."""
-        match fact:
-            case Started():
-                self._started = fact
-            case Resumed():
-                self._launching = None
-            case Began():
-                self._iteration, self._launching = fact.iteration, None
-            case Launching():
-                self._launching = fact
-                if fact.role is not Role.MESSAGE:
-                    self._tells = fact.dialect != "text"
-            case _:
-                pass
+        if isinstance(fact, Started):
+            self._started = fact
+        elif isinstance(fact, Resumed):
+            self._launching = None
+        elif isinstance(fact, Began):
+            self._iteration, self._launching = fact.iteration, None
+        elif isinstance(fact, Launching):
+            self._launching = fact
+            if fact.role is not Role.MESSAGE:
+                self._tells = fact.dialect != "text"
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """What a turn costs is known when it is over."""
-
-    def _is_due(self, turn: Turn) -> bool:
-        """True for a turn that cost something, or may have: an agent that tells was cut off
-        before."""
-        tells = self._launching is not None and self._tells
-        return bool(turn.cost_usd) or turn.usage != Usage() or (tells and turn.uncounted)
+        """Nothing: the cost of a turn is known when it is over."""
 
     def _enter(
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float

@@ -31,8 +31,7 @@ class Account:
 
 
 def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life:
-    """The state of a run, given its journal, what other terminals ask of it, and whether its
-    process lives."""
+    """The state of a run by its journal, the signals it was sent and whether it lives."""
     state = account.state
     if state.stop is not None:
         return Life.ENDED

@@ -1,5 +1,4 @@
-"""Lets one run work in a workspace (ADR 10): flock, with the owner's pid and start time to name
-it."""
+"""Lets one run work in a workspace (ADR 10): flock, and the owner's pid and start time."""
 
 import fcntl
 import json
@@ -8,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ralph.errors import LockedError, StateError
+from ralph.errors import LockedError, StateError, failing
 from ralph.files.safe_open import open_regular, regular
 from ralph.kernel.value import value
 from ralph.processes.procfs import start_time
@@ -123,11 +122,8 @@ class Lock:
 def claimed(directory: str) -> Iterator[None]:
     """Hold a directory itself, against whoever keeps his locks elsewhere: another user, or one
     with another state directory."""
-    try:
+    with failing(f"cannot use {directory}", "Put it back, then try again.", StateError):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        message = f"cannot use {directory}: {error.strerror}"
-        raise StateError(message, "Put it back, then try again.") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -17,7 +17,7 @@ class JournaledFact:
     sent: Assigned | None = None  # None: it is the run's own
 
 
-class Chronicle:
+class MergedJournal:
     """Reads journals once, each to its end. A worker's is opened when it is sent and left when it
     is back, so that of a thousand only those are open that worked at the same time."""
 
@@ -31,14 +31,14 @@ class Chronicle:
         StateError names a line that was changed."""
         queue: list[_Place] = []
         for journal in (self._lead, *self._workers.values()):
-            _line_up(queue, journal, journal.facts.new())
+            journal.line_up(queue)
         while queue:
             _, _, fact, journal, rest = heapq.heappop(queue)
             if journal is not self._lead:
                 yield JournaledFact(journal.run, fact, journal.sent)
             else:
                 yield from self._of_the_lead(fact, queue)
-            _line_up(queue, journal, rest)
+            journal.line_up(queue, rest)
 
     def _of_the_lead(self, fact: Fact, queue: "list[_Place]") -> Iterator[JournaledFact]:
         lead = self._lead.run
@@ -50,8 +50,8 @@ class Chronicle:
         if isinstance(fact, Assigned) and is_name(fact.worker):
             worker = Run(fact.worker, lead.directory, lead.owner, lead)
             self._sent += 1
-            journal = self._workers[fact.worker] = _Journal(worker, fact, self._sent)
-            _line_up(queue, journal, journal.facts.new())
+            self._workers[fact.worker] = _Journal(worker, fact, self._sent)
+            self._workers[fact.worker].line_up(queue)
 
 
 class _Journal:
@@ -62,12 +62,11 @@ class _Journal:
         self.number = number  # among those of the same time
         self.facts = Facts(run.journal)
 
+    def line_up(self, queue: "list[_Place]", facts: Iterator[Fact] | None = None) -> None:
+        """Queue with the next of its facts, if there is one."""
+        facts = facts or self.facts.new()
+        if (fact := next(facts, None)) is not None:
+            heapq.heappush(queue, (fact.time, self.number, fact, self, facts))
+
 
 _Place = tuple[float, int, Fact, _Journal, Iterator[Fact]]
-
-
-def _line_up(queue: list[_Place], journal: _Journal, facts: Iterator[Fact]) -> None:
-    """Queue a journal with the next of its facts, if there is one."""
-    fact = next(facts, None)
-    if fact is not None:
-        heapq.heappush(queue, (fact.time, journal.number, fact, journal, facts))

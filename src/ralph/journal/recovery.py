@@ -5,8 +5,7 @@ import stat
 
 from ralph.agents.streams.collect import Collector
 from ralph.agents.streams.dialects import parser_for
-from ralph.agents.streams.framing import Framer
-from ralph.journal.journal import SEED, read_journal, trim_journal
+from ralph.journal.journal import SEED, read_journal
 from ralph.journal.runs import Growing
 from ralph.kernel.facts import Began, Ended, Fact, Launching
 from ralph.kernel.limits import Prices, priced
@@ -31,8 +30,7 @@ def recover(journal: str, prices: Prices | None) -> History:
 
     A saved stream that holds its final result is a finished turn, which is not paid twice.
     """
-    facts, last_hash = read_journal(journal)
-    trim_journal(journal)
+    facts, last_hash = read_journal(journal, trim=True)
     launching = _last_launch(facts) if replay(facts).phase is Phase.TURN else None
     turn = _finished(launching, prices) if launching and _is_whole(launching.stream) else None
     if launching is None or turn is None:
@@ -43,8 +41,7 @@ def recover(journal: str, prices: Prices | None) -> History:
 
 
 def _is_whole(stream: str) -> bool:
-    """True if it can be what we saved: the agent may have put something else in its place, or made
-    it larger than anything that was written."""
+    """True if it can be what we saved: an agent may have replaced or enlarged it."""
     try:
         info = os.stat(stream)
     except OSError:
@@ -64,10 +61,9 @@ def _last_launch(facts: list[Fact]) -> Launching | None:
 
 def _finished(launching: Launching, prices: Prices | None) -> Turn | None:
     """The turn that this stream tells of, if it tells all of it."""
-    parser, framer, collector = parser_for(launching.dialect), Framer(), Collector()
+    parser, collector = parser_for(launching.dialect), Collector()
     for block in Growing(launching.stream).blocks():
-        collector.add(parser.feed(framer.feed(block)))
-    collector.add(parser.feed(framer.rest()))
+        collector.add(parser.feed(block))
     collector.add(parser.end())
     if not parser.has_result or not collector.finished:
         return None

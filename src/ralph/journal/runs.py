@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from ralph.errors import ConfigError, StateError
-from ralph.files.safe_open import open_regular
+from ralph.files.safe_open import open_regular, read_or_nothing
 from ralph.files.state_dir import project_dir
 from ralph.journal.journal import JOURNAL, HashChain
 from ralph.journal.life import Account
@@ -45,16 +45,12 @@ class Run:
 
     @property
     def live(self) -> bool:
-        """True if its process runs."""
         return self.owner is not None
 
     def asked(self) -> Signals:
         """The signals that other terminals have sent it, now."""
         own = SignalFiles(self.directory).signals()
         return own if self.lead is None else together(own, self.lead.asked())
-
-
-# ------------------------------------------------------------------ finding runs
 
 
 def runs_of(project: str) -> list[Run]:
@@ -112,7 +108,7 @@ def worker_of(lead: Run, name: str) -> Run:
 
 
 def projects(root: str) -> list[str]:
-    """Where the runs of each workspace are kept."""
+    """The directories that keep the runs of each workspace."""
     return [os.path.join(root, name) for name in sorted(directories(root))]
 
 
@@ -197,18 +193,16 @@ def directories(path: str) -> list[str]:
         return []
 
 
-# ------------------------------------------------------------------ reading
-
-
 class Growing:
-    """A file that may still grow."""
+    """A file that may still grow; to be read by blocks or by lines."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._offset = 0
+        self.rest = b""  # a line that is not whole yet, or was torn off by a kill
 
     def blocks(self) -> Iterator[bytes]:
-        """What was written since the last call, in pieces; nothing while there is no file."""
+        """The bytes written since the last call, in pieces; nothing while there is no file."""
         try:
             with open_regular(self._path) as file:
                 size = file.seek(0, os.SEEK_END)
@@ -222,17 +216,9 @@ class Growing:
         except OSError as error:
             raise StateError(f"cannot read {self._path}: {error.strerror}") from error
 
-
-class GrowingLines:
-    """The whole lines of a file that may still grow, each with its newline."""
-
-    def __init__(self, path: str) -> None:
-        self._file = Growing(path)
-        self.rest = b""  # a line that is not whole yet, or was torn off by a kill
-
     def lines(self) -> Iterator[bytes]:
-        """The lines that became whole since the last call."""
-        for block in self._file.blocks():
+        """The lines that became whole since the last call, each with its newline."""
+        for block in self.blocks():
             *whole, self.rest = (self.rest + block).split(b"\n")
             yield from (line + b"\n" for line in whole)
 
@@ -241,7 +227,7 @@ class Facts:
     """The facts of a journal that may still grow, checked against their chain (ADR 9)."""
 
     def __init__(self, path: str) -> None:
-        self._lines = GrowingLines(path)
+        self._lines = Growing(path)
         self._chain = HashChain(path)
 
     def new(self) -> Iterator[Fact]:
@@ -269,14 +255,7 @@ def prompt_of(launch: Launching) -> str:
         path = f"{launch.stream.removesuffix('.stream')}.prompt"
     else:  # an attempt at a supervised task has a directory of its own
         path = os.path.join(directory, "prompt.md")
-    try:
-        with open_regular(path) as file:
-            return file.read().decode("utf-8", "surrogateescape")
-    except OSError:
-        return ""
-
-
-# ------------------------------------------------------------------ what a journal tells
+    return read_or_nothing(path).decode("utf-8", "surrogateescape")
 
 
 def account_of(run: Run) -> Account:

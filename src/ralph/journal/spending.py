@@ -44,21 +44,11 @@ class Sum:
 
 
 def total(entries: Iterable[LedgerEntry]) -> Sum:
-    """Everything together."""
     return reduce(Sum.__add__, entries, Sum())
 
 
-def by_run(entries: Iterable[LedgerEntry]) -> dict[str, Sum]:
-    """The sum of each run, in the order in which they first appear."""
-    return _by(entries, lambda entry: entry.run)
-
-
-def by_day(entries: Iterable[LedgerEntry], day_of: Callable[[float], str]) -> dict[str, Sum]:
-    """The sum of each day, as the caller's calendar names days."""
-    return _by(entries, lambda entry: day_of(entry.time))
-
-
-def _by(entries: Iterable[LedgerEntry], key_of: Callable[[LedgerEntry], str]) -> dict[str, Sum]:
+def sums_by(entries: Iterable[LedgerEntry], key_of: Callable[[LedgerEntry], str]) -> dict[str, Sum]:
+    """The sum for each key, in the order in which they first appear."""
     sums: dict[str, Sum] = {}
     for entry in entries:
         key = key_of(entry)

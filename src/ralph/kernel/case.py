@@ -52,8 +52,7 @@ class Case:
         """Tasks to work on, by the backlog: a parked one may have its answer by now. None is begun
         that could not be proven."""
         taken = self.state.done | self.state.at_work
-        at = self.state.assignment
-        begun = at.task if at is not None and self.state.task_iteration else ""
+        begun = self.state.task if self.state.task_iteration else ""
         return tuple(
             t
             for t in self.backlog.tasks
@@ -79,20 +78,13 @@ Rule = Callable[[Case], Answer | None]
 Ladder = tuple[Rule, ...]
 
 
-class IllegalAnswerError(Exception):
-    """A rule answered what its boundary does not allow: a bug in a ladder."""
-
-    def __init__(self, boundary: Boundary, rule: Rule, answer: Answer) -> None:
-        super().__init__(f"{rule!r} answered {answer!r}, which is not legal at {boundary}")
-
-
 def decide(case: Case, ladder: Ladder) -> Answer | None:
     """The first rule that answers wins. Only at `watching` may all of them be silent."""
     for rule in ladder:
         answer = rule(case)
         if answer is None:
             continue
-        if not isinstance(answer, LEGAL[case.boundary]):
-            raise IllegalAnswerError(case.boundary, rule, answer)
+        legal = isinstance(answer, LEGAL[case.boundary])
+        assert legal, f"{rule!r} answered {answer!r}, which is not legal at {case.boundary}"
         return answer
     return None

@@ -1,7 +1,6 @@
 """Claims in an agent's text: tags that the assistant wrote (ADR 3).
 
-Whether one completes anything is for a contract to say, and whether it is believed is for the
-rules.
+A contract says whether one completes anything, and the rules whether it is believed.
 """
 
 import re
@@ -55,9 +54,12 @@ class ClaimScanner:
         for tag in _TAG.finditer(self._text, self._next):
             self._next = tag.end()
             claim = self._take(tag)
-            if claim is not None:
-                found = True
-                self._keep(claim)
+            if claim is None:
+                continue
+            found = True
+            self._latest.append(claim)
+            if claim.tag == "response" and self._first is None:
+                self._first = claim
         self._forget()
         return found
 
@@ -79,11 +81,6 @@ class ClaimScanner:
         self._opened.clear()
         return Claim(self._text[begin : tag.end()])
 
-    def _keep(self, claim: Claim) -> None:
-        if claim.tag == "response" and self._first is None:
-            self._first = claim
-        self._latest.append(claim)
-
     def _forget(self) -> None:
         """Drop what can no longer become part of a claim."""
         end = len(self._text)
@@ -96,7 +93,6 @@ class ClaimScanner:
 
 
 def find_claims(text: str) -> tuple[Claim, ...]:
-    """All claims in one whole text."""
     if "<" not in text or "</" not in text:  # one character is found much faster than two
         return ()
     scanner = ClaimScanner()

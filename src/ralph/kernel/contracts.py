@@ -38,29 +38,26 @@ class ResponseTag:
 
     def met_by(self, turn: Turn) -> Claim | None:
         first = next((c for c in turn.claims if c.tag == "response"), None)
-        return first if first is not None and self._is_said_by(first) else None
+        return first if first is not None and self._is_claim(first) else None
 
     def near_misses(self, turn: Turn) -> tuple[str, ...]:
         if self.met_by(turn):
             return ()
         responses = [c for c in turn.claims if c.tag == "response"]
-        if any(self._is_said_by(c) for c in responses):
+        if any(map(self._is_claim, responses)):
             return (f"Only the first <response> tag counts, and it was {_shown(responses[0])}.",)
         near = [c for c in turn.claims if self._is_near(c)]
-        return (
-            *(f"{_shown(c)} is not {self.marker}." for c in near[:1]),
-            *_overheard(turn, lambda c: c.tag == "response" and self._is_said_by(c)),
-            *_bare(turn, self.word, self.marker),
-        )
+        first = [f"{_shown(c)} is not {self.marker}." for c in near[:1]]
+        return (*first, *_unheard(turn, self.word, self.marker, self._is_claim))
 
-    def _is_said_by(self, claim: Claim) -> bool:
-        return _same(claim.content, self.word)
+    def _is_claim(self, claim: Claim) -> bool:
+        return claim.tag == "response" and _same(claim.content, self.word)
 
     def _is_near(self, claim: Claim) -> bool:
         """The word in another tag, or among others; a plain "not yet" is no near miss."""
         if claim.tag == "response":
             return self.word.casefold() in claim.content.casefold()
-        return self._is_said_by(claim)
+        return _same(claim.content, self.word)
 
 
 @value
@@ -77,14 +74,7 @@ class PromiseTag:
         return next((c for c in turn.claims if c.raw == self.marker), None)
 
     def near_misses(self, turn: Turn) -> tuple[str, ...]:
-        if self.met_by(turn):
-            return ()
-        near = [c for c in turn.claims if _same(c.content, self.token)]
-        return (
-            *(f"{_shown(c)} is not exactly {self.marker}." for c in near[:1]),
-            *_overheard(turn, lambda c: c.raw == self.marker),
-            *_bare(turn, self.token, self.marker),
-        )
+        return () if self.met_by(turn) else _inexact(turn, self.token, self.marker)
 
 
 @value
@@ -98,14 +88,7 @@ class CompleteClaim:
         return last[0] if last is not None and last[1] == "complete" else None
 
     def near_misses(self, turn: Turn) -> tuple[str, ...]:
-        if self.met_by(turn):
-            return ()
-        near = [c for c in turn.claims if _same(c.content, "COMPLETE") and c.raw != self.marker]
-        return (
-            *(f"{_shown(c)} is not exactly {self.marker}." for c in near[:1]),
-            *_overheard(turn, lambda c: c.raw == self.marker),
-            *_bare(turn, "COMPLETE", self.marker),
-        )
+        return () if self.met_by(turn) else _inexact(turn, "COMPLETE", self.marker)
 
 
 def asked(turn: Turn, contract: Contract | None = None) -> str | None:
@@ -160,20 +143,12 @@ def _status(claim: Claim) -> tuple[str, str] | None:
         if colon and word in ("BLOCKED", "DECIDE"):
             return word.lower(), why.strip() or _NO_REASON
     if claim.tag == "result":
-        return _result_status(claim.content)
+        found = _object(claim)
+        status = found.get("status")
+        if status in ("complete", "blocked", "failed", "continue"):
+            why = str(found.get("blocker") or found.get("error") or found.get("reason") or "")
+            return status, why or (_NO_REASON if status == "blocked" else "")
     return None
-
-
-def _result_status(content: str) -> tuple[str, str] | None:
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):  # the agent wrote it: anything may stand there
-        return None
-    status = value.get("status") if isinstance(value, dict) else None
-    if status not in ("complete", "blocked", "failed", "continue"):
-        return None
-    why = str(value.get("blocker") or value.get("error") or value.get("reason") or "")
-    return status, why or (_NO_REASON if status == "blocked" else "")
 
 
 def _same(said: str, wanted: str) -> bool:
@@ -184,14 +159,21 @@ def _shown(claim: Claim) -> str:
     return claim.raw if len(claim.raw) <= 80 else f"{claim.raw[:77]}..."
 
 
-def _overheard(turn: Turn, wanted: Callable[[Claim], bool]) -> tuple[str, ...]:
-    if not any(wanted(c) for c in turn.overheard):
-        return ()
-    return ("The completion tag appeared only in tool output or in text that is not yours.",)
+def _inexact(turn: Turn, word: str, marker: str) -> tuple[str, ...]:
+    """Near misses of a marker that has to be written to the letter."""
+    near = [c for c in turn.claims if _same(c.content, word) and c.raw != marker]
+    first = [f"{_shown(c)} is not exactly {marker}." for c in near[:1]]
+    return (*first, *_unheard(turn, word, marker, lambda c: c.raw == marker))
 
 
-def _bare(turn: Turn, word: str, marker: str) -> tuple[str, ...]:
+def _unheard(
+    turn: Turn, word: str, marker: str, is_claim: Callable[[Claim], bool]
+) -> tuple[str, ...]:
+    """Near misses outside the assistant's own tags."""
+    said = []
+    if any(map(is_claim, turn.overheard)):
+        said.append("The completion tag appeared only in tool output or in text that is not yours.")
     lines = turn.text.strip().splitlines()
-    if not lines or not _same(lines[-1].strip("*_`.! "), word):
-        return ()
-    return (f"The bare word {word} does not count; the tag {marker} does.",)
+    if lines and _same(lines[-1].strip("*_`.! "), word):
+        said.append(f"The bare word {word} does not count; the tag {marker} does.")
+    return tuple(said)

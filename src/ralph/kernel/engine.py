@@ -13,7 +13,7 @@ from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled
 from ralph.kernel.ports import Policy, Ports, survey, watcher
 from ralph.kernel.proving import prove
 from ralph.kernel.state import NEW, Phase, RunState, fold
-from ralph.kernel.tasks.task import Mode
+from ralph.kernel.tasks.task import Backlog, Mode
 from ralph.kernel.turn import Ending, Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, Verdict
@@ -35,8 +35,11 @@ def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
 
 
 def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Wait if asked to, then decide whether there is another turn, and for which task."""
-    _rest(ports, state)
+    """Sleep while paused, then until the wake time, then decide on another turn and its task."""
+    if state.asleep and state.asleep.until is None:
+        ports.clock.rest(None, lambda: _stirred(ports, paused=False))
+    if state.wake:
+        ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
     case = survey(ports, state, Boundary.OPENING)
     verdict = _verdict(case, policy)
     state = _record(ports, state, Decided(ports.clock.now(), Boundary.OPENING, verdict))
@@ -52,27 +55,43 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Prepare the workspace, then let the agent work, and watch it."""
-    if state.cut_off and (stop := _reconsidered(policy, ports, state)) is not None:
-        return _record(ports, state, stop)
+    if state.cut_off:  # by a crash: the run may have to end before it is paid again
+        case = survey(ports, replace(state, again=True), Boundary.OPENING)
+        answer = decide(case, policy.retaking)
+        assert answer is None or isinstance(answer, Stop), "it is taken again, or the run ends"
+        if answer is not None:
+            return _record(ports, state, Decided(case.now, Boundary.OPENING, answer))
     for fact in policy.prepare(ports, state):
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.WATCHING)
     if case.backlog.problem:
         turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)
     else:
-        reviews = state.assignment is not None and state.assignment.mode is Mode.REVIEW
-        role = Role.REVIEW if reviews else Role.WORK
-        order = Order(policy.compose(case), state.iteration, role, policy.allowance(case))
-        turn = ports.agent.take_turn(order, watcher(ports, policy.watching, case))
+        turn = ports.agent.take_turn(_order(policy, case), watcher(ports, policy.watching, case))
     return _record(ports, state, Ended(ports.clock.now(), turn))
+
+
+def _order(policy: Policy, case: Case) -> Order:
+    at = case.state.assignment
+    role = Role.REVIEW if at is not None and at.mode is Mode.REVIEW else Role.WORK
+    return Order(policy.compose(case), case.state.iteration, role, policy.allowance(case))
+
+
+def first_order(policy: Policy, backlog: Backlog, now: float) -> Order | None:
+    """The order of a first turn that is only shown; None if nothing can be started."""
+    case = Case(Boundary.OPENING, NEW, now, backlog=backlog)
+    assignment = policy.select(case)
+    if assignment is None:
+        return None
+    state = replace(NEW, iteration=1, task_iteration=1, assignment=assignment)
+    return _order(policy, replace(case, boundary=Boundary.WATCHING, state=state))
 
 
 def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Land what the turn changed, run the gates, then judge the turn."""
     for fact in policy.land(ports, state):
         state = _record(ports, state, fact)
-    case = survey(ports, state, Boundary.CLOSING)
-    case = _proven(policy, ports, case)
+    case = _proven(policy, ports, state, Boundary.CLOSING)
     if case.proof is not None:
         state = _record(ports, state, case.proof)
     # Asked again: a signal may have come while the gates ran.
@@ -99,8 +118,7 @@ def stop_hook(
     policy: Policy, ports: Ports, state: RunState, turn: Turn
 ) -> tuple[Verdict, RunState]:
     """Answer the agent of a live session that wants to end; `turn` is what it did."""
-    case = survey(ports, replace(state, turn=turn), Boundary.STOPPING)
-    case = _proven(policy, ports, case)
+    case = _proven(policy, ports, replace(state, turn=turn), Boundary.STOPPING)
     decided = _judgement(policy, ports, case)
     state = _record(ports, state, decided)
     if isinstance(decided.verdict, Accept | Stop):
@@ -108,33 +126,16 @@ def stop_hook(
     return decided.verdict, state
 
 
-def _rest(ports: Ports, state: RunState) -> None:
-    """Sleep while paused, then until the wake time; any signal ends it."""
-    if state.asleep and state.asleep.until is None:
-        ports.clock.rest(None, lambda: _stirred(ports, paused=False))
-    if state.wake:
-        ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
-
-
 def _stirred(ports: Ports, *, paused: bool) -> bool:
+    """True if a signal ends the sleep before its time."""
     signals = ports.world.signals()
     return signals.urgent or signals.paused is paused
 
 
-def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
-    """The decision that ends the run before paying again for a turn that a crash cut off."""
-    case = survey(ports, replace(state, again=True), Boundary.OPENING)
-    answer = decide(case, policy.retaking)
-    if answer is None:
-        return None
-    assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
-    return Decided(ports.clock.now(), Boundary.OPENING, answer)
-
-
-def _proven(policy: Policy, ports: Ports, case: Case) -> Case:
-    """The case with what the gates found."""
-    gates = policy.gates.get(case.boundary, ())
-    return prove(gates, policy.law, ports, replace(case, snapshot=ports.world.snapshot()))
+def _proven(policy: Policy, ports: Ports, state: RunState, boundary: Boundary) -> Case:
+    """The world as it is now, with what the gates find."""
+    case = replace(survey(ports, state, boundary), snapshot=ports.world.snapshot())
+    return prove(policy.gates.get(boundary, ()), policy.law, ports, case)
 
 
 def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
@@ -152,12 +153,7 @@ def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
 
 
 def _verdict(case: Case, policy: Policy) -> Verdict:
-    ladder = {
-        Boundary.OPENING: policy.opening,
-        Boundary.STOPPING: policy.stopping,
-        Boundary.CLOSING: policy.closing,
-    }[case.boundary]
-    answer = decide(case, ladder)
+    answer = decide(case, getattr(policy, case.boundary))
     assert answer is not None, "a ladder must end in an answer"
     assert not isinstance(answer, Cut)
     return answer

@@ -79,8 +79,7 @@ class Todo:
 
 @value
 class Failure:
-    """The reason why a turn failed, from the failure's own fields: never from text, tools or
-    stderr."""
+    """The reason why a turn failed, from the failure's own fields: never from text or tools."""
 
     message: str
     status: int | None = None  # HTTP status, where one is stated
@@ -116,6 +115,10 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+
+    @property
+    def all_input(self) -> int:
+        return self.input + self.cache_read + self.cache_write
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(

@@ -3,12 +3,11 @@
 from ralph.kernel.events import Usage
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.proof import Stand
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Verdict
-from ralph.kernel.world import Snapshot
+from ralph.kernel.world import Snapshot, Stand
 
 
 @value
@@ -172,8 +171,7 @@ class Returned:
 
 @value
 class Settled:
-    """The verdict is carried out. It may differ from the decided one: an Accept whose commit was
-    refused is a Continue."""
+    """The verdict is carried out; an Accept whose commit was refused has become a Continue."""
 
     time: float
     verdict: Verdict
@@ -196,9 +194,6 @@ Fact = (
     | Assigned
     | Returned
 )
-
-
-# ---------------------------------------------------- what steps say of SCM tasks (H §SCM Tasks)
 
 
 def owed_after(owed: tuple[Step, ...], step: Step) -> tuple[Step, ...]:

@@ -3,6 +3,7 @@
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Feedback, Placement
 
+PROOF = "proof"  # the gate of what stands against a proof (ADR 33)
 Identity = tuple[str, int | None, str]
 Repeats = tuple[tuple[Identity, int], ...]
 
@@ -24,7 +25,6 @@ class Finding:
         return (self.gate, self.code, self.gist or self.text)
 
     def feedback(self) -> Feedback:
-        """The finding as part of the next prompt."""
         return Feedback(self.text, self.placement)
 
 
@@ -33,3 +33,11 @@ def repeated(before: Repeats, findings: tuple[Finding, ...]) -> Repeats:
     known = dict(before)
     found = dict.fromkeys(finding.identity for finding in findings)
     return tuple((identity, known.get(identity, 0) + 1) for identity in found)
+
+
+def undone(what: str) -> str:
+    """The objection to code of a check that changed a list, which is as it was again."""
+    return (
+        f"Code run by a check changed {what}; it was restored. Only Ralph and people may change it:"
+        " remove that from the code."
+    )

@@ -67,22 +67,17 @@ class Prices:
 
 
 def per_million(prices: Prices) -> str:
-    """Prices of tokens, in words."""
     return f"${prices.input:g} in, ${prices.output:g} out per million tokens"
-
-
-def cost_of(usage: Usage, prices: Prices) -> float:
-    """The cost of these tokens, in dollars."""
-    return (
-        usage.input * prices.input
-        + usage.output * prices.output
-        + usage.cache_read * prices.cache_read
-        + usage.cache_write * prices.cache_write
-    ) / 1_000_000
 
 
 def priced(used: Used, prices: Prices | None) -> float | None:
     """The cost as reported, else by tokens; None if it is not known."""
     if used.cost_usd is not None or prices is None or used.usage == Usage():
         return used.cost_usd
-    return cost_of(used.usage, prices)
+    usage = used.usage
+    return (
+        usage.input * prices.input
+        + usage.output * prices.output
+        + usage.cache_read * prices.cache_read
+        + usage.cache_write * prices.cache_write
+    ) / 1_000_000

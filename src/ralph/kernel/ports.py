@@ -2,25 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
+from ralph.errors import StateError
 from ralph.kernel.case import Case, Ladder, decide
 from ralph.kernel.facts import Assigned, Fact, Proved, Returned
 from ralph.kernel.findings import Finding
-from ralph.kernel.proof import Stand
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Assignment, Backlog
-from ralph.kernel.turn import Allowance, Order, Pulse, Turn
+from ralph.kernel.turn import Order, Pulse, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Boundary, Cut, Stop, Verdict
-from ralph.kernel.world import Signals, Snapshot
+from ralph.kernel.world import Signals, Snapshot, Stand
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Watch = Callable[[Pulse], Cut | None]
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
 
 
 class Agent(Protocol):
@@ -41,44 +39,55 @@ class World(Protocol):
         """A name for the work as it is now, by which it can be had back; "" where nobody can."""
 
 
-class Trees(Protocol):
-    """Knows what git would commit (ADR 33); outside git nothing ever differs. Raises StateError
-    where git fails."""
+class Trees:
+    """Knows what git would commit (ADR 33), or that nothing ever differs: outside git, or where
+    there is nothing to prove. Raises StateError where git fails."""
 
     def look(self, after: str = "") -> Stand:
         """The work now. New files since the last look belong to the gate `after`."""
+        return Stand()
+
+    def hold(self) -> None:
+        """Nothing is run before the next look: if it comes soon, files need not be read again."""
 
     def changed(self, since: Stand, now: Stand) -> frozenset[str]:
         """The paths, refs and settings that differ, except for what only gates made."""
-
-    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
-        """Restore these paths; returns where the replaced content is kept, "" if nowhere."""
-
-    def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        """The reasons why the work cannot be proven, whatever the gates say."""
-
-    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
-        """The proof of what a commit would hold; None outside git."""
-
-
-@value
-class NoTrees:
-    """No repository, or nothing to prove."""
-
-    def look(self, after: str = "") -> Stand:
-        return Stand()
-
-    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
         return frozenset()
 
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Restore these paths; returns where the replaced content is kept, "" if nowhere."""
         return ""
 
     def objections(self, stand: Stand) -> tuple[Finding, ...]:
+        """The reasons why the work cannot be proven, whatever the gates say."""
         return ()
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """The proof of what a commit would hold; None outside git."""
         return None
+
+
+@value
+class Workspace:
+    """The world of a run, by asking whoever knows. `progress` is left out where nobody watches for
+    stalls; it is asked where there is no tree."""
+
+    signals: Callable[[], Signals]
+    backlog: Callable[[], Backlog]
+    checkpoint: Callable[[], str] = lambda: ""
+    progress: Callable[[], str] | None = None
+    protected: Callable[[], tuple[tuple[str, str], ...]] = tuple  # (path, digest)
+    trees: Trees = Trees()
+
+    def snapshot(self) -> Snapshot:
+        try:
+            stand = self.trees.look()
+        except StateError:
+            stand = Stand()  # whoever has to prove something says so
+        work = ""  # else it changes with every commit and every changed file
+        if self.progress is not None:
+            work = f"{stand.tree} {stand.head}" if stand.tree else self.progress()
+        return Snapshot(work, self.protected(), stand)
 
 
 class Journal(Protocol):
@@ -97,19 +106,6 @@ class Clock(Protocol):
         """Sleep until then (None: for ever), or until stirred."""
 
 
-class Executor(Protocol):
-    """Runs workers: in threads here, on other machines perhaps. Any
-    `concurrent.futures.Executor` is one."""
-
-    def submit(
-        self,
-        fn: Callable[_Parameters, _Result],
-        /,
-        *args: _Parameters.args,
-        **kwargs: _Parameters.kwargs,
-    ) -> "Future[_Result]": ...
-
-
 class Gate(Protocol):
     """A check by the host. Law gates and `protect` run after every turn (`always`)."""
 
@@ -124,19 +120,14 @@ class Gate(Protocol):
         """The gate's objections; none means that it passed."""
 
 
+Gates = tuple[Gate, ...]
+
+
 def executes(gate: Gate, case: Case) -> bool:
     """True if a gate runs code, which may be the agent's. A gate can tell by `executes(case)`;
     otherwise those that run after every turn only look."""
     said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
     return not gate.always if said is None else said(case)
-
-
-@value
-class Act:
-    """Something done for a run, to be recorded as a step."""
-
-    key: str
-    detail: str = ""
 
 
 @value
@@ -162,13 +153,12 @@ class Merge:
 
 @value
 class Crew:
-    """Workers, and how to send one. `work` returns the result of a task, or None if it was asked to
-    stop and the next run continues. `recall` asks all workers to stop. `end` saves what they left
-    before the run is over for good, and may be called again."""
+    """Workers, and how to send one: the result is that of the task, or None if the worker was asked
+    to stop and the next run continues. `recall` asks all workers to stop. `end` saves what they
+    left before the run is over for good, and may be called again."""
 
     size: int
-    executor: Executor
-    work: Callable[[Assigned], Returned | None]
+    send: "Callable[[Assigned], Future[Returned | None]]"
     recall: Callable[[], None]
     name: Callable[[int], str]  # the run of the n-th worker that is sent
     end: Callable[[Stop], None] = lambda _: None
@@ -176,24 +166,17 @@ class Crew:
 
 @value
 class Ports:
-    """The engine's whole world."""
-
     agent: Agent
     world: World
     journal: Journal
     clock: Clock
-    trees: Trees = NoTrees()
+    trees: Trees = Trees()
 
 
 def survey(ports: Ports, state: RunState, boundary: Boundary) -> Case:
     """The world as it is now, frozen."""
-    return Case(
-        boundary,
-        state,
-        ports.clock.now(),
-        signals=ports.world.signals(),
-        backlog=ports.world.backlog(),
-    )
+    world = ports.world
+    return Case(boundary, state, ports.clock.now(), world.signals(), world.backlog())
 
 
 def watcher(ports: Ports, ladder: Ladder, case: Case) -> Watch:
@@ -220,9 +203,9 @@ class Policy:
     stopping: Ladder
     closing: Ladder
     retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
-    gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
-    law: tuple[Gate, ...] = ()  # asked before the gates, and after each that executes something
-    allowance: Callable[[Case], Allowance] = lambda _: Allowance()
+    gates: Mapping[Boundary, Gates] = field(default_factory=dict)
+    law: Gates = ()  # asked before the gates, and after each that executes something
+    allowance: Callable[[Case], float | None] = lambda _: None  # dollars for a turn
     prepare: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before a turn
     land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = lambda *_: iter(())

@@ -44,18 +44,13 @@ def completion_sentence(marker: str) -> str:
     return f"When everything is done, and only then, end your answer with {marker}."
 
 
-def cut_off_notice(iteration: int, turn: str = "Iteration") -> str:
-    """A notice that a crash cut the turn off, and that it is taken again."""
-    return (
-        f"{turn} {iteration} was cut off before it ended and is taken again. "
+def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
+    """The notice in front of the prompt that a crash cut the turn off, and it is taken again."""
+    notice = (
+        f"{turn} {state.iteration} was cut off before it ended and is taken again. "
         "Look at what is already there before you go on."
     )
-
-
-def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
-    """The notice in front of the prompt, if the turn was cut off."""
-    notice = Feedback(cut_off_notice(state.iteration, turn), Placement.PREPEND)
-    return (notice,) if state.cut_off else ()
+    return (Feedback(notice, Placement.PREPEND),) if state.cut_off else ()
 
 
 def landed(state: RunState) -> tuple[Feedback, ...]:

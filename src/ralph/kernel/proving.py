@@ -1,59 +1,44 @@
-"""A proof: every gate passes on one tree, unchanged when the last gate has run (ADR 33).
+"""A proof: every gate passes on one tree, unchanged when the last gate has run (ADR 33). A commit
+holds that tree.
 
 the law → gate → the law, look → gate → the law, look → …      and once more if gates changed it
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 
-from ralph.errors import StateError
+from ralph.errors import AbortedError, StateError
 from ralph.kernel.case import Case
-from ralph.kernel.facts import Checked, Checking
-from ralph.kernel.findings import Finding
-from ralph.kernel.ports import Gate, Ports, executes, survey
-from ralph.kernel.proof import GATE, OF_GIT, Stand, restless
-from ralph.kernel.state import RunState
+from ralph.kernel.facts import Checked, Checking, Fact, Step
+from ralph.kernel.findings import PROOF, Finding
+from ralph.kernel.ports import Committed, Gate, Gates, Ports, executes, survey
+from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Boundary
+from ralph.kernel.world import OF_GIT, Stand
+from ralph.text.words import listed
+
+_MOST_NAMED = 10
 
 
-def prove(
-    gates: tuple[Gate, ...],
-    law: tuple[Gate, ...],
-    ports: Ports,
-    case: Case,
-    *,
-    settling: bool = False,
-) -> Case:
+def prove(gates: Gates, law: Gates, ports: Ports, case: Case, *, settling: bool = False) -> Case:
     """The case with the findings of the law and the gates, and with a proof if there are none. A
     signal keeps gates from running, unless a verdict is being settled that depends on them."""
-
-    def is_due(gate: Gate) -> bool:
-        """Command gates run only if the turn ended by itself and nobody asked to stop."""
-        asked = ports.world.signals().cancels and not settling
-        return gate.always or (case.turn.by_itself and not asked)
-
-    proving = _Proving(gates, law, ports, case, is_due)
+    proving = _Proving(gates, law, ports, case, settling=settling)
     try:
-        return proving()
+        return proving.run()
     except StateError as error:  # an agent may have broken its repository
-        finding = Finding(GATE, f"Cannot tell what would be committed: {error.message}")
-        _tell(ports, finding)
-        return replace(case, findings=(*proving.found, finding), checked=False)
+        proving.object_to(Finding(PROOF, f"Cannot tell what would be committed: {error.message}"))
+        return replace(case, findings=tuple(proving.found), checked=False)
 
 
 class _Proving:
     """Two passes at most. The second is on the tree that the gates of the first left."""
 
     def __init__(
-        self,
-        gates: tuple[Gate, ...],
-        law: tuple[Gate, ...],
-        ports: Ports,
-        case: Case,
-        is_due: Callable[[Gate], bool],
+        self, gates: Gates, law: Gates, ports: Ports, case: Case, *, settling: bool
     ) -> None:
         self._gates, self._law, self._ports, self._case = gates, law, ports, case
-        self._is_due = is_due
+        self._settling = settling
         self._stand = case.snapshot.stand
         self.found: list[Finding] = []
         self._passed: list[str] = []
@@ -63,18 +48,18 @@ class _Proving:
         self._made: set[str] = set()  # what gates changed in the first pass
         self._put_back: set[str] = set()
 
-    def __call__(self) -> Case:
+    def run(self) -> Case:
         trees, case = self._ports.trees, self._case
         self._ask_law(always=True)
         if self.found or not self._stand.tree:  # put back, or could not be seen
             self._stand = trees.look()
         self._turns = trees.changed(case.state.snapshot.stand, self._stand)
-        self._run()
+        self._pass()
         if self._made and not self.found and self._all_ran:
             self._passed = []
-            self._run(again=True)
+            self._pass(again=True)
         if not self.found:
-            self._object_to(*trees.objections(self._stand))
+            self.object_to(*trees.objections(self._stand))
         objects = {finding.gate for finding in self.found}
         held = tuple(gate.name for gate in self._law if gate.name not in objects)
         proof = None
@@ -90,7 +75,7 @@ class _Proving:
             proof=proof,
         )
 
-    def _run(self, *, again: bool = False) -> None:
+    def _pass(self, *, again: bool = False) -> None:
         for gate in self._gates:
             if not self._is_due(gate):
                 self._all_ran = False
@@ -98,6 +83,11 @@ class _Proving:
                 self._ask(gate, again=again)
             else:
                 self._passed.append(gate.name)
+
+    def _is_due(self, gate: Gate) -> bool:
+        """Command gates run only if the turn ended by itself and nobody asked to stop."""
+        asked = self._ports.world.signals().cancels and not self._settling
+        return gate.always or (self._case.turn.by_itself and not asked)
 
     def _ask(self, gate: Gate, *, again: bool) -> None:
         """Run a gate. On the second pass, changes that repeat and that no turn made are put back
@@ -120,15 +110,22 @@ class _Proving:
             return
         self._stand = now
         if changed and again:
-            self._object_to(restless(gate.name, changed - churn))
+            names = listed(sorted(changed - churn), _MOST_NAMED)
+            text = (
+                f"`{gate.name}` changes {names} every time it runs, so what was checked is not what"
+                " would be committed. Make it leave that alone, commit what it makes, or have git"
+                " ignore it."
+            )
+            self.object_to(Finding(PROOF, text, gist=f"{gate.name}: {names}"))
         elif changed:
             self._made |= changed
         elif not found:
             self._known |= {(gate.name, before), (gate.name, now)}
 
-    def _object_to(self, *findings: Finding) -> None:
+    def object_to(self, *findings: Finding) -> None:
         self.found += findings
-        _tell(self._ports, *findings)
+        if findings:
+            self._ports.journal.record(Checked(self._ports.clock.now(), PROOF, 0.0, findings))
 
     def _ask_law(self, *, always: bool = False) -> None:
         """Ask the law; its checks are recorded the first time, and whenever it objects."""
@@ -148,13 +145,68 @@ def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tup
     return found
 
 
-def uphold(law: tuple[Gate, ...], ports: Ports, state: RunState) -> None:
+def uphold(law: Gates, ports: Ports, state: RunState) -> None:
     """Ask the law once more: commit and push hooks also run code that the agent wrote."""
     case = survey(ports, state, Boundary.CLOSING)
     for gate in law:
         check(gate, ports, case, quietly=True)
 
 
-def _tell(ports: Ports, *findings: Finding) -> None:
-    if findings:
-        ports.journal.record(Checked(ports.clock.now(), GATE, 0.0, findings))
+def no_new_step(ports: Ports, what: str) -> None:
+    """Begin nothing new once somebody has asked to stop; the resumed run does it."""
+    if ports.world.signals().cancels:
+        raise AbortedError(f"asked to stop before {what}")
+
+
+def checked_again(ports: Ports, state: RunState, gates: Gates, law: Gates) -> Case:
+    """Run the gates again on the tree as it is now; findings after a signal do not count."""
+    case = replace(survey(ports, state, Boundary.CLOSING), snapshot=ports.world.snapshot())
+    case = prove(gates, law, ports, case, settling=True)
+    if case.findings:
+        no_new_step(ports, "the gates had passed again")
+    return case
+
+
+def committed(
+    ports: Ports,
+    state: RunState,
+    commit: Callable[[RunState], Committed],
+    gates: Gates,
+    law: Gates,
+    *,
+    proven_again: Callable[[RunState], Iterator[Fact]] = lambda _: iter(()),
+) -> Generator[Fact, None, tuple[RunState, Committed]]:
+    """Commit. If a hook changed the tree and the gates pass on that too, commit again after the
+    facts of `proven_again`. The law is asked last: hooks run code that the agent wrote."""
+    made = commit(state)
+    if made.altered:
+        words = f"changed {listed(made.altered)}; the gates run again on the result"
+        yield Step(ports.clock.now(), "commit hook", detail=words)
+        case = checked_again(ports, state, gates, law)
+        if case.findings:
+            return state, replace(made, ok=False, said=hook_words(made.altered, case.findings))
+        if case.proof is not None:
+            yield case.proof
+            state = fold(state, case.proof)
+        for fact in proven_again(state):
+            yield fact
+            state = fold(state, fact)
+        made = commit(state)
+        if made.altered:
+            made = replace(made, ok=False, said=made.said or hook_words(made.altered))
+    uphold(law, ports, state)
+    if not made.ok:
+        no_new_step(ports, "the commit was made")
+    if made.left:
+        words = f"{listed(made.left)} changed after the proof, and is not in the commit"
+        yield Step(ports.clock.now(), "left alone", detail=words)
+    return state, made
+
+
+def hook_words(altered: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> str:
+    """The reason why a commit that one of the user's hooks changed does not stand."""
+    what = f"a commit hook changed {listed(altered, _MOST_NAMED)}"
+    if not findings:
+        return f"{what}, each time: what was checked is not what would be committed"
+    texts = "\n".join(finding.text for finding in findings)
+    return f"{what}, and with that {findings[0].gate} does not pass\n{texts}"

@@ -1,16 +1,16 @@
 """Rules: each answers one question about a case, or nothing. Ladders put them in order.
 
-A rule with parameters is a value, so that it prints, compares and explains itself. Rules of one
-way of working are in `rules_tasks`, `rules_marks`, `rules_stories` and `rules_session`.
+A rule with parameters is a value, so that it prints, compares and explains itself. Rules that only
+one loop has are in `rules` of that loop.
 """
 
 from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
 
-from ralph.kernel.case import Case, Rule
+from ralph.kernel.case import Case, Ladder, Rule
 from ralph.kernel.contracts import Contract, asked
 from ralph.kernel.events import Usage
-from ralph.kernel.limits import Limits, exceeded
+from ralph.kernel.limits import Limits, exceeded, left
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.value import replace, value
@@ -191,7 +191,7 @@ class SecondSignal:
 
 def interrupted(case: Case) -> Answer | None:
     """After a signal the answer is 130, whatever was claimed (ADR 2)."""
-    return Stop(Reason.INTERRUPTED, "asked to stop") if case.signals.cancels else None
+    return cancelled(case)
 
 
 def unstartable(case: Case) -> Answer | None:
@@ -389,3 +389,36 @@ def objections(case: Case) -> tuple[Feedback, ...]:
 def release(case: Case) -> Answer | None:
     """Let the session end: the closing boundary judges."""
     return Release()
+
+
+# ------------------------------------------------------------------ shared
+
+
+@value
+class Patience:
+    """The limits of a run's patience with its agent."""
+
+    turn: float | None = None
+    idle: float | None = None
+    result_grace: float = 10.0
+    stop_grace: float | None = None
+    max_wait: float = 86_400.0
+    fail_after: int = 3
+    fail_delay: float = 1.0  # after the first failed turn; it doubles to a minute
+    stall_after: int = 0
+
+
+def watching(limits: Limits, patience: Patience) -> Ladder:
+    """While the agent works. A person in a hurry comes first, also when it is being ended."""
+    return (
+        SecondSignal(patience.stop_grace),
+        Timeouts(patience.turn, patience.idle),
+        ResultGrace(patience.result_grace),
+        TimeLeft(limits.seconds),
+        MoneyLeft(limits.dollars),
+    )
+
+
+def allowance(limits: Limits) -> Callable[[Case], float | None]:
+    """The dollars that a turn may cost: what is left of the run's."""
+    return lambda case: left(limits.dollars, case.spent.dollars)

@@ -1,28 +1,10 @@
 """The state of a run: a fold over its facts. Nothing here is stored; resume folds again."""
 
+from collections.abc import Iterable
 from enum import Enum
 from functools import reduce
 
-from ralph.kernel.facts import (
-    Assigned,
-    Began,
-    Checked,
-    Checking,
-    Decided,
-    Ended,
-    Fact,
-    Landed,
-    Launching,
-    Moved,
-    Proved,
-    Resumed,
-    Returned,
-    Settled,
-    Started,
-    Step,
-    owed_after,
-    pushed_after,
-)
+from ralph.kernel import facts
 from ralph.kernel.findings import Finding, Repeats, repeated
 from ralph.kernel.limits import Spent
 from ralph.kernel.tasks.task import Assignment
@@ -73,8 +55,8 @@ class RunState:
     task_checkpoint: str = ""  # to which this task can be
     snapshot: Snapshot = Snapshot()
     turn: Turn | None = None
-    landed: Landed | None = None  # what became of its sandbox; during a turn, of the one before
-    proof: Proved | None = None  # of this turn, if all gates passed
+    landed: facts.Landed | None = None  # the end of its sandbox; during a turn, of the one before
+    proof: facts.Proved | None = None  # of this turn, if all gates passed
     commit: str = ""  # that holds what was proven
     verdict: Verdict | None = None
     unsettled: Verdict | None = None  # a signal came while this one was being settled
@@ -91,15 +73,15 @@ class RunState:
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
-    steps: tuple[Step, ...] = ()  # settled steps of this iteration
+    steps: tuple[facts.Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
     evidence: tuple[str, ...] = ()
     pushed: tuple[tuple[str, str], ...] = ()  # by each SCM task that pushes, the last commit
-    owed: tuple[Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
+    owed: tuple[facts.Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
     claimed: bool = False  # some turn wrote a <response> tag
-    crew: tuple[Assigned, ...] = ()  # what workers are at
+    crew: tuple[facts.Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
     recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
@@ -110,13 +92,17 @@ class RunState:
             return self.spent
         return replace(self.spent, seconds=self.spent.seconds + max(0.0, now - self.time))
 
-    def step(self, key: str) -> Step | None:
+    def step(self, key: str) -> facts.Step | None:
         """The step of this iteration's settling with that key, if it was taken."""
         return next((s for s in self.steps if s.key == key), None)
 
     @property
+    def task(self) -> str:
+        """The id of the task under work, or of the last one; "" before the first."""
+        return self.assignment.task if self.assignment else ""
+
+    @property
     def at_work(self) -> frozenset[str]:
-        """The tasks that workers are at."""
         return frozenset(sent.assignment.task for sent in self.crew)
 
     @property
@@ -128,40 +114,39 @@ class RunState:
 NEW = RunState()
 
 
-def fold(state: RunState, fact: Fact) -> RunState:
+def fold(state: RunState, fact: facts.Fact) -> RunState:
     """The state after one more fact."""
     state = _at(state, fact)
     match fact:
-        case Started() | Checking() | Checked():
+        case facts.Started() | facts.Checking() | facts.Checked():
             return state
-        case Resumed():
+        case facts.Resumed():
             return _resumed(state)
-        case Began():
+        case facts.Began():
             return _began(state, fact)
-        case Ended():
+        case facts.Ended():
             return _ended(state, fact.turn)
-        case Decided():
+        case facts.Decided():
             return _decided(state, fact)
-        case Step():
+        case facts.Step():
             return _stepped(state, fact)
-        case Settled():
+        case facts.Settled():
             return _settled(state, fact.verdict)
-        case Returned():
+        case facts.Returned():
             return _returned(state, fact)
         case _:
             return _noted(state, fact)
 
 
-def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> RunState:
-    """The state after all these facts."""
-    return reduce(fold, facts, state)
+def replay(told: Iterable[facts.Fact], state: RunState = NEW) -> RunState:
+    return reduce(fold, told, state)
 
 
-def _at(state: RunState, fact: Fact) -> RunState:
+def _at(state: RunState, fact: facts.Fact) -> RunState:
     """Time passes up to the fact; the time between a crash and its resume does not."""
-    if isinstance(fact, Launching | Checking | Checked):
+    if isinstance(fact, facts.Launching | facts.Checking | facts.Checked):
         return state  # a Decided follows, which tells the time
-    if isinstance(fact, Resumed):
+    if isinstance(fact, facts.Resumed):
         return replace(state, time=fact.time)
     waited = state.waited
     if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
@@ -169,16 +154,19 @@ def _at(state: RunState, fact: Fact) -> RunState:
     return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
 
 
-def _noted(state: RunState, fact: Launching | Landed | Proved | Moved | Assigned) -> RunState:
+def _noted(
+    state: RunState,
+    fact: facts.Launching | facts.Landed | facts.Proved | facts.Moved | facts.Assigned,
+) -> RunState:
     """Facts that change a field or two."""
     match fact:
-        case Launching():
+        case facts.Launching():
             return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
-        case Landed():
+        case facts.Landed():
             return replace(state, landed=fact)
-        case Proved():
+        case facts.Proved():
             return replace(state, proof=fact, commit=fact.commit)
-        case Moved():
+        case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
@@ -206,10 +194,9 @@ def _cut_off(state: RunState) -> RunState:
     return replace(state, cut_off=True, unjudged=False, launched=False, spent=spent)
 
 
-def _began(state: RunState, fact: Began) -> RunState:
+def _began(state: RunState, fact: facts.Began) -> RunState:
     task = fact.assignment.task
-    current = state.assignment.task if state.assignment and state.task_iteration else None
-    if task == current:
+    if state.task_iteration and task == state.task:
         number = state.task_iteration + (fact.iteration != state.iteration)
         state = replace(state, task_iteration=number)
     else:
@@ -255,7 +242,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
     )
 
 
-def _decided(state: RunState, fact: Decided) -> RunState:
+def _decided(state: RunState, fact: facts.Decided) -> RunState:
     state = replace(state, verdict=fact.verdict)
     match fact.boundary, fact.verdict:
         case Boundary.CLOSING, _:
@@ -273,7 +260,7 @@ def _decided(state: RunState, fact: Decided) -> RunState:
             return replace(state, phase=Phase.SETTLING)
 
 
-def _judged(state: RunState, fact: Decided) -> RunState:
+def _judged(state: RunState, fact: facts.Decided) -> RunState:
     """Count failures, stalls and waits in a row. A turn that waits is retaken, not judged."""
     state = replace(state, phase=Phase.SETTLING)
     if isinstance(fact.verdict, Wait):
@@ -297,11 +284,11 @@ def _judged(state: RunState, fact: Decided) -> RunState:
     return state
 
 
-def _told(state: RunState, fact: Decided) -> tuple[Feedback, ...]:
+def _told(state: RunState, fact: facts.Decided) -> tuple[Feedback, ...]:
     return tuple(dict.fromkeys((*state.feedback, *(f.feedback() for f in fact.findings))))
 
 
-def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
+def _retaken(state: RunState, fact: facts.Decided, wait: Wait) -> RunState:
     """Findings are told and settled all the same: waiting is no way around the gates."""
     failure = state.turn.failure if state.turn else None
     return replace(
@@ -315,7 +302,7 @@ def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
     )
 
 
-def _stepped(state: RunState, step: Step) -> RunState:
+def _stepped(state: RunState, step: facts.Step) -> RunState:
     is_commit, refusals = step.key == "commit", 0 if step.ok else state.refusals + 1
     return replace(
         state,
@@ -323,8 +310,8 @@ def _stepped(state: RunState, step: Step) -> RunState:
         refusals=refusals if is_commit else state.refusals,
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
         commit=step.commit or state.commit,
-        pushed=pushed_after(state.pushed, step),
-        owed=owed_after(state.owed, step),
+        pushed=facts.pushed_after(state.pushed, step),
+        owed=facts.owed_after(state.owed, step),
         spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
 
@@ -349,18 +336,17 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
 
 
 def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
-    task = state.assignment.task if state.assignment else ""
     if isinstance(verdict, Accept):
-        return replace(state, done=state.done | {task}, evidence=verdict.evidence, barren=())
+        return replace(state, done=state.done | {state.task}, evidence=verdict.evidence, barren=())
     # A task is barren if each of its turns failed; one that used up its time has worked.
     turns, crash = state.task_iteration, verdict.cause is Cause.CRASH  # or a worker's, who tells
     cut = state.turn is not None and state.turn.ending is Ending.CUT
     is_barren = state.failures >= turns and (crash or (turns > 0 and not cut))
-    barren = tuple(dict.fromkeys((*state.barren, task))) if is_barren else ()
-    return replace(state, parked=(*state.parked, (task, verdict.why)), barren=barren)
+    barren = tuple(dict.fromkeys((*state.barren, state.task))) if is_barren else ()
+    return replace(state, parked=(*state.parked, (state.task, verdict.why)), barren=barren)
 
 
-def _returned(state: RunState, fact: Returned) -> RunState:
+def _returned(state: RunState, fact: facts.Returned) -> RunState:
     """A worker's money is the run's; its time is not, since others worked at the same time."""
     crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
     spent, used = state.spent, fact.spent

@@ -17,22 +17,11 @@ class Role(StrEnum):
 
 
 @value
-class Allowance:
-    """The most that a turn may use up: the least of the turn's, task's, run's and day's limits."""
-
-    seconds: float | None = None
-    idle: float | None = None
-    dollars: float | None = None
-
-
-@value
 class Order:
-    """A turn to take."""
-
     prompt: str
     iteration: int
     role: Role = Role.WORK
-    allowance: Allowance = Allowance()
+    dollars: float | None = None  # its allowance; None is no limit
 
 
 @value
@@ -104,7 +93,7 @@ class Turn:
         return not self.failed and not self.text.strip() and not self.tools
 
 
-def ended_by(turn: Turn, exit_code: int, cut: Cut | None) -> Turn:
+def ended_by(turn: Turn, exit_code: int | None, cut: Cut | None) -> Turn:
     """The turn with how its process ended.
 
     One that had said its result and only would not exit is the success it was (ADR 6).

@@ -1,6 +1,7 @@
 """Verdicts: the possible decisions, where each is legal, and the reasons why a run ends."""
 
 from enum import StrEnum
+from typing import Self
 
 from ralph.kernel.value import value
 
@@ -31,33 +32,23 @@ class Feedback:
 
 
 class Reason(StrEnum):
-    """The reason why a run ended."""
+    """The reason why a run ended, and its exit code: the one table (README §Exit codes)."""
 
-    COMPLETED = "completed"
-    LIMIT = "limit"
-    CONFIG = "config"
-    BLOCKED = "blocked"
-    STALLED = "stalled"
-    FAILING = "failing"
-    BUG = "bug"
-    INTERRUPTED = "interrupted"
+    exit_code: int
 
-    @property
-    def exit_code(self) -> int:
-        """The one exit-code table of every run (README §Exit codes)."""
-        return _EXIT_CODES[self]
+    COMPLETED = "completed", 0
+    LIMIT = "limit", 1
+    CONFIG = "config", 2
+    BLOCKED = "blocked", 3
+    STALLED = "stalled", 4
+    FAILING = "failing", 5
+    BUG = "bug", 70
+    INTERRUPTED = "interrupted", 130
 
-
-_EXIT_CODES = {
-    Reason.COMPLETED: 0,
-    Reason.LIMIT: 1,
-    Reason.CONFIG: 2,
-    Reason.BLOCKED: 3,
-    Reason.STALLED: 4,
-    Reason.FAILING: 5,
-    Reason.BUG: 70,
-    Reason.INTERRUPTED: 130,
-}
+    def __new__(cls, word: str, exit_code: int = 0) -> Self:  # Reason("limit") finds one
+        reason = str.__new__(cls, word)
+        reason._value_, reason.exit_code = word, exit_code
+        return reason
 
 
 @value

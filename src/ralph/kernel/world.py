@@ -1,9 +1,11 @@
 """The world outside a run: signals, and the state of the workspace."""
 
-from ralph.kernel.proof import Stand
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
 from ralph.text.words import duration
+
+HEAD, REFS, SETTINGS = "HEAD", "git's refs", "git's settings"  # they change beside the files
+OF_GIT = frozenset({HEAD, REFS, SETTINGS})
 
 
 @value
@@ -44,6 +46,23 @@ def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | Non
     if stop_grace is None or asked is None or now - asked < stop_grace:
         return None
     return Cut(f"did not end within {duration(stop_grace)} of being asked to stop")
+
+
+@value
+class Stand:
+    """The work at one moment. Empty outside git."""
+
+    tree: str = ""  # every file that git would commit
+    head: str = ""
+    refs: str = ""  # a digest of the branches, the tags and what HEAD is on
+    settings: str = ""  # a digest of the repository's configuration
+
+    def moved(self, other: "Stand") -> frozenset[str]:
+        """The names of what differs beside the files."""
+        ours = (self.head, self.refs, self.settings)
+        theirs = (other.head, other.refs, other.settings)
+        pairs = zip((HEAD, REFS, SETTINGS), ours, theirs, strict=True)
+        return frozenset(name for name, one, two in pairs if one != two)
 
 
 @value

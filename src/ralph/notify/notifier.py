@@ -8,7 +8,7 @@ from typing import Any
 from ralph.errors import ConfigError
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, start
-from ralph.processes.user_command import Aside
+from ralph.processes.user_command import UserCommands
 from ralph.text.plain import plain
 
 _LONGEST = 4000  # characters of a variable
@@ -31,7 +31,7 @@ class Notify:
     ) -> None:
         self._command = command
         self._urls = tuple(urls)
-        self._aside = Aside(workspace, environ, start, hurry=hurry)
+        self._commands = UserCommands(workspace, environ, start, hurry=hurry)
         self._tell = tell
         self._told: set[str] = set()
 
@@ -40,7 +40,7 @@ class Notify:
         problems = {}
         if self._command is not None:
             also = {name: _word(event, key) for name, key in _VARIABLES.items()}
-            trouble = self._aside.run(self._command, event, also)
+            trouble = self._commands.run(self._command, event, also)
             problems["notify.command"] = trouble.words if trouble else ""
         if self._urls:
             problems["notify.urls"] = _by_urls(self._urls, event)

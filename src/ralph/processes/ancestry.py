@@ -1,4 +1,4 @@
-"""Who is among the agents and gates of a run: whoever descends from what it has started (ADR 10).
+"""The agents and gates of a run: whatever descends from what it has started (ADR 10).
 
 Only the kernel is asked: who is above a process, and what those above have open. No environment, no
 file and no other state directory that an agent chooses changes the answer. A run is the process
@@ -12,21 +12,18 @@ anybody may read them in /proc, and nobody else can write there.
 
 import os
 import sys
-from collections.abc import Iterator
 
 from ralph.processes.procfs import command_line, line_above, locks_of, open_files
 
 _LOCK = "run.lock"  # as `lock.NAME`, which takes a while to import
-_SIGN = "ralph:"
-_ADOPTS = f"{_SIGN}adopts"
-_SPARES = f"{_SIGN}spares:"
+_ADOPTS = "ralph:adopts"
+_SPARES = "ralph:spares:"
 _KEEPERS = ("/ralph/processes/keeper_main.py", "/ralph/sandbox/namespace/maker.py")
 UNKNOWN = ""  # a run of which nobody can tell where it keeps its things
 
 
 def adopts() -> list[int]:
-    """Let others see that whatever is below this process is its run's; files to close at the
-    end."""
+    """Show that whatever is below this process is its run's; files to close at the end."""
     return _shown(_ADOPTS)
 
 
@@ -50,28 +47,17 @@ def runs_above() -> tuple[str, ...]:
     line = line_above()
     if not line:
         return (UNKNOWN,)  # someone has hidden it
-    return tuple(_runs(line))
-
-
-def _runs(line: list[int]) -> Iterator[str]:
-    """`line` begins with the process itself. At the top of a sandbox is its keeper: who is above
-    that, nobody sees in there."""
+    found: list[str] = []
+    # Ourselves come first. At the top of a sandbox is its keeper: nobody in there sees above that.
     for child, above in zip(line, (*line[1:], 0), strict=True):
-        files = open_files(above) if above else []
-        if f"{_SPARES}{child}" in _signs(files):
+        files = open_files(above)  # none of 0, which nobody is
+        signs = {file.removeprefix("/memfd:").removesuffix(" (deleted)") for file in files}
+        if f"{_SPARES}{child}" in signs:
             continue
-        places = [os.path.dirname(path) for path in locks_of(above, _LOCK)] if above else []
-        if _is_keeper(child):
-            yield from places or (UNKNOWN,)
-        elif _ADOPTS in _signs(files):
-            yield from places
-
-
-def _signs(files: list[str]) -> set[str]:
-    names = (file.removeprefix("/memfd:").removesuffix(" (deleted)") for file in files)
-    return {name for name in names if name.startswith(_SIGN)}
-
-
-def _is_keeper(pid: int) -> bool:
-    words = command_line(pid)
-    return words[1:3] == ["-I", "-S"] and words[3].endswith(_KEEPERS)
+        places = [os.path.dirname(path) for path in locks_of(above, _LOCK)]
+        words = command_line(child)
+        if words[1:3] == ["-I", "-S"] and words[3].endswith(_KEEPERS):
+            found += places or [UNKNOWN]
+        elif _ADOPTS in signs:
+            found += places
+    return tuple(found)

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
+from ralph.processes.keeper_main import ROUTE, signal_group
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,8 +27,8 @@ _CHUNK = 128 * 1024
 # What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
 # without waiting for a full pipe, and lose their last words.
 _MOST_IN_A_PIPE = 8 * _CHUNK
+Reader = Callable[[bytes], object] | None  # of what a child prints; None throws it away
 UNBOUND = float("inf")  # seconds for each step of the route, unless someone says less
-_ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
 @value
@@ -53,17 +54,9 @@ class Exit:
 class Handle(Protocol):
     """A running process: its end can be seen, and brought about."""
 
-    @property
-    def pid(self) -> int:
-        """Its number; it leads a session and a group of that number."""
-
-    @property
-    def stubborn(self) -> tuple[int, ...]:
-        """Processes of it that would not die; known when it is closed."""
-
-    @property
-    def descriptor(self) -> int | None:
-        """Readable when it may have ended; None where one has to ask."""
+    pid: int  # it leads a session and a group of that number
+    stubborn: tuple[int, ...]  # of its processes, those that would not die: known when it is closed
+    descriptor: int | None  # readable when it may have ended; None where one has to ask
 
     def is_gone(self) -> bool:
         """True if it has ended."""
@@ -84,7 +77,7 @@ class Child:
 
     handle: Handle
     started: float
-    readers: dict[int, Callable[[bytes], None]] = field(default_factory=dict)
+    readers: dict[int, Callable[[bytes], object]] = field(default_factory=dict)
     most_grace: float = UNBOUND
 
     def seconds(self) -> float:
@@ -119,7 +112,7 @@ class Child:
                 self.handle.advance(now)
             # Asked before reading: what is written before the exit is in the pipe by then.
             gone = self.handle.is_gone()
-            longest = next_tick - now if self.handle.descriptor is not None else _ASK
+            longest = _TICK if self.handle.descriptor is not None else _ASK
             wait = 0.0 if gone else max(0.0, min(next_tick - now, longest) * 1000)
             for descriptor, _ in poller.poll(wait):
                 self._read(poller, descriptor)
@@ -154,30 +147,36 @@ class Child:
     def _drain(self) -> None:
         """Read what the child wrote last. Someone else may still hold the pipe, and fill it."""
         for descriptor, reader in self.readers.items():
-            try:
+            with suppress(BlockingIOError):
                 for _ in range(_MOST_IN_A_PIPE // _CHUNK):
                     chunk = os.read(descriptor, _CHUNK)
                     if not chunk:
                         break
                     reader(chunk)
-            except BlockingIOError:
-                pass
 
 
 class Starter(Protocol):
-    """Starts a child in a session of its own. With `log`, all it prints goes there unread.
-
-    Raises OSError (not found, not executable, too long) or ValueError (a NUL in an argument).
-    """
+    """Starts a child in a session of its own. Raises OSError (not found, not executable, too long)
+    or ValueError (a NUL in an argument)."""
 
     def __call__(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start it."""
+        self, command: Command, on_output: Reader = None, on_error: Reader = None
+    ) -> Child: ...
+
+
+def run_and_hear(
+    start: Starter, command: Command, watch: Callable[[float], Cut | None], most: int
+) -> tuple[Exit, str]:
+    """Run a command to its end; the last `most` bytes printed. `watch` is told the seconds."""
+    said = bytearray()
+
+    def hear(chunk: bytes) -> None:
+        said.extend(chunk)
+        del said[:-most]
+
+    child = start(command, hear, hear)
+    ended = child.wait(lambda: watch(child.seconds()))
+    return ended, said.decode("utf-8", "replace").strip()
 
 
 class _Group:
@@ -202,9 +201,9 @@ class _Group:
         self._grace, self._due = grace, 0.0
 
     def advance(self, now: float) -> None:
-        if now < self._due or self._taken == len(_ROUTE):
+        if now < self._due or self._taken == len(ROUTE):
             return
-        _signal_group(self._process.pid, _ROUTE[self._taken])
+        signal_group(self._process.pid, ROUTE[self._taken])
         self._taken += 1
         self._due = now + self._grace
 
@@ -212,7 +211,7 @@ class _Group:
         """Kill what the child left behind in its group."""
         if self.descriptor is not None:
             os.close(self.descriptor)
-        _signal_group(self._process.pid, signal.SIGKILL)
+        signal_group(self._process.pid, signal.SIGKILL)
         return shell_code(self._process.wait())
 
 
@@ -231,16 +230,15 @@ def shell_code(code: int) -> int:
 
 def start(
     command: Command,
-    on_output: Callable[[bytes], None] | None = None,
-    on_error: Callable[[bytes], None] | None = None,
-    log: IO[bytes] | None = None,
+    on_output: Reader = None,
+    on_error: Reader = None,
     *,
     most_grace: float = UNBOUND,
 ) -> Child:
     """A `Starter` that starts the child directly."""
     import subprocess  # the keeper needs none of it
 
-    with Streams(command, on_output, on_error, log) as streams:
+    with Streams(command, on_output, on_error) as streams:
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
@@ -256,24 +254,14 @@ def start(
 class Streams:
     """A child's three streams: its own ends are closed on leaving, ours too unless taken."""
 
-    def __init__(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None,
-        on_error: Callable[[bytes], None] | None,
-        log: IO[bytes] | None,
-    ) -> None:
-        self._readers: dict[int, Callable[[bytes], None]] = {}
-        self._theirs: list[int] = []
-        given = command.stdin
-        source = os.open(os.devnull, os.O_RDONLY) if given is None else memory_file(given)
-        self.stdin = self._own(source)
-        if log is not None:
-            self.stdout = self.stderr = log.fileno()
-        else:
-            self.stdout = self._pipe(on_output)
-            # One reader for both hears them in the order in which they were written.
-            self.stderr = self.stdout if on_error is on_output else self._pipe(on_error)
+    def __init__(self, command: Command, on_output: Reader, on_error: Reader) -> None:
+        self._readers: dict[int, Callable[[bytes], object]] = {}
+        text = command.stdin
+        self.stdin = os.open(os.devnull, os.O_RDONLY) if text is None else memory_file(text)
+        self._theirs = [self.stdin]
+        self.stdout = self._pipe(on_output)
+        # One reader for both hears them in the order in which they were written.
+        self.stderr = self.stdout if on_error is on_output else self._pipe(on_error)
 
     def __enter__(self) -> Self:
         return self
@@ -282,21 +270,27 @@ class Streams:
         for descriptor in (*self._theirs, *self._readers):
             os.close(descriptor)
 
-    def taken(self) -> dict[int, Callable[[bytes], None]]:
+    def taken(self) -> dict[int, Callable[[bytes], object]]:
         """Our ends of the pipes, each with its reader; whoever takes them closes them."""
         readers, self._readers = self._readers, {}
         return readers
 
-    def _pipe(self, reader: Callable[[bytes], None] | None) -> int:
+    def _pipe(self, reader: Reader) -> int:
         ours, theirs = os.pipe()
         with suppress(OSError, AttributeError):  # macOS chooses its own size, and so may a quota
             fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, _MOST_IN_A_PIPE)
         self._readers[ours] = reader or (lambda _: None)
-        return self._own(theirs)
+        self._theirs.append(theirs)
+        return theirs
 
-    def _own(self, descriptor: int) -> int:
-        self._theirs.append(descriptor)
-        return descriptor
+
+class CallerStreams(Streams):
+    """Streams that the caller has and keeps."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
+        self._readers = {}
+        self._theirs = []
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
 
 def memory_file(data: bytes) -> int:
@@ -308,14 +302,7 @@ def memory_file(data: bytes) -> int:
 
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _signal_group(group: int, number: int) -> None:
-    # Nobody is left, or only a zombie that is ours to reap.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)

@@ -3,21 +3,23 @@
 import errno
 import marshal
 import os
+import re
 import select
 import shutil
 import signal
-import sys
 import time
-from _socket import SCM_RIGHTS, SOL_SOCKET, socket  # the socket module costs 4 ms to import
-from collections.abc import Callable, Mapping
+from _socket import socket  # the socket module costs 4 ms to import
+from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
-from ralph.processes import ancestry, keeper_main
+from ralph.processes import ancestry, keeper_main, procfs
 from ralph.processes.child import (
     UNBOUND,
+    CallerStreams,
     Child,
     Command,
+    Reader,
     Streams,
     memory_file,
     pidfd_of,
@@ -27,6 +29,7 @@ from ralph.processes.keeper_main import Launched
 
 _ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
 _TICK = 0.001
+_PAUSE = 0.02  # seconds between looks for orphans
 _LATE = 1.0  # seconds beyond its route after which one that should have ended its child is
 _LARGEST = 65536
 
@@ -65,7 +68,6 @@ class Keeper:
         self._jobs = jobs
         self._run = run
         self._link: socket | None = None
-        self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self._person = person
         self._beside: Keeper | None = None
         self._signs = ancestry.adopts() if self._adopts else []  # what others see of us
@@ -82,38 +84,31 @@ class Keeper:
         self._link.setblocking(False)
 
     def __call__(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
+        self, command: Command, on_output: Reader = None, on_error: Reader = None
     ) -> Child:
         """Start a child. A keeper that was lost since the last one is replaced."""
-
-        def streams() -> Streams:
-            return Streams(command, on_output, on_error, log)
-
         try:
-            return self._start(command, streams())
+            return self._start(command, Streams(command, on_output, on_error))
         except LostError:
             self.abandon()
+            return self._attached(command, Streams(command, on_output, on_error))
+
+    def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a child on streams of the caller's."""
+        return self._attached(command, CallerStreams(stdin, stdout, stderr))
+
+    def _attached(self, command: Command, streams: Streams) -> Child:
         try:
-            return self._start(command, streams())
+            return self._start(command, streams)
         except LostError as error:
             self.abandon()
             raise OSError(errno.EAGAIN, f"the keeper was lost: {error}") from error
 
-    def beside(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
+    def beside(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
         """Start a person's command: it may run while an agent does, so it has another keeper."""
         if self._beside is None:
             self._beside = Keeper(most_grace=self._most_grace, person=True)
-        return self._beside(command, on_output, on_error, log)
+        return self._beside(command, on_output, on_error)
 
     def close(self) -> None:
         """Let the keeper go: it ends what is left. Something may have killed it before, or have
@@ -124,9 +119,9 @@ class Keeper:
             if self._person:
                 self._hide()  # before its number can be another's
             self._close_link()
-            if not _ends(self.pid):
+            if not _has_ended(self.pid):
                 keeper_main.signal_all([self.pid], signal.SIGKILL)
-                _ends(self.pid)
+                _has_ended(self.pid)
             if self._adopts:
                 keeper_main.sweep(self._strangers)
         self._hide()
@@ -143,8 +138,6 @@ class Keeper:
             os.waitpid(self.pid, 0)
         # What was below has gone to somebody who has other children too: only what names our run
         # is ours.
-        from ralph.processes.orphans import end_orphans
-
         end_orphans(self._run)
         return ()
 
@@ -163,12 +156,9 @@ class Keeper:
             self._link = None
 
     def tell(self, *message: object, descriptors: tuple[int, ...] = ()) -> None:
-        numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
-        rights = [(SOL_SOCKET, SCM_RIGHTS, numbers)]
+        assert self._link is not None
         try:
-            assert self._link is not None
-            data = marshal.dumps(message)  # type: ignore[arg-type]  # simple values only
-            self._link.sendmsg([data], rights if descriptors else [])
+            keeper_main.send(self._link, message, descriptors)
         except OSError as error:
             raise LostError(str(error)) from error
 
@@ -209,16 +199,11 @@ class Keeper:
     def _specification(self, command: Command) -> bytes:
         """The command in bytes, as the system will see it."""
         argv = [os.fsencode(word) for word in command.argv]
-        words = argv
-        if self._env is None or self._env[0] is not command.env:  # it seldom changes
-            env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
-            self._env = command.env, env
-            words = [*argv, *env, *env.values()]
-        if any(b"\0" in word for word in words):
-            self._env = None
+        env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
+        if any(b"\0" in word for word in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
         path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
-        return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), self._env[1]))
+        return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), env))
 
     def _spawned(self, command: Command) -> int:
         answer = self.hear()
@@ -297,14 +282,29 @@ class _Kept:
             _, self._status, self._left = message
 
 
-def _ends(pid: int) -> bool:
-    """Wait for a child of ours, as long as an answer may take; False if it has not ended."""
+def _has_ended(pid: int) -> bool:
+    """Wait for a child of ours, as long as an answer may take; False if it still runs."""
     end = time.monotonic() + _ANSWER
-    try:
+    with suppress(ChildProcessError):
         while not os.waitpid(pid, os.WNOHANG)[0]:
             if time.monotonic() > end:
                 return False
             time.sleep(_TICK)
-    except ChildProcessError:
-        pass
     return True
+
+
+def end_orphans(run: str) -> None:
+    """Kill every process that says it belongs to this run, to an attempt of it (`<run>-001`), or
+    to a job of such an attempt, or to a job of that, and so on (ADR 10)."""
+    if not run:
+        return  # a job that was started by hand is of no run: it would fit
+    mark = re.compile(rb"RALPH_(?:PARENT_|ROOT_)?RUN=%b(?:-\d+)?" % re.escape(os.fsencode(run)))
+    end = time.monotonic() + _ANSWER
+    while time.monotonic() < end:
+        # Whoever goes on from within a run is not its orphan, nor is anybody above.
+        others = set(procfs.pids()) - {*procfs.line_of(os.getpid())}
+        left = [pid for pid in others if any(map(mark.fullmatch, procfs.environment(pid)))]
+        if not left:
+            return
+        keeper_main.signal_all(left, signal.SIGKILL)
+        time.sleep(_PAUSE)

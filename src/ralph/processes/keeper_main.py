@@ -32,7 +32,8 @@ from _socket import (
 
 TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
 LINK = 3  # the descriptor that our socket has
 ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -40,7 +41,7 @@ HURRY = 0.2  # seconds between the signals of a route when nobody is left who co
 PATIENCE = 30.0  # seconds after which something is said to be unkillable
 _TICK = 0.01
 _ORPHANS = 0.25  # seconds that an orphan which has ended may wait for us
-_DESCRIPTORS = 4
+_DESCRIPTORS = 4  # with a message to us, at most
 _SIZE = 4  # bytes of a descriptor in a message
 _LARGEST = 65536
 _EINVAL = 22
@@ -74,9 +75,14 @@ class Launched:
             os.waitpid(self.pid, 0)
 
 
+def link_pair() -> tuple[socket, socket]:
+    """The two ends of a link, on which messages stay apart."""
+    return socketpair(AF_UNIX, SOCK_SEQPACKET)
+
+
 def launch(program: str = __file__) -> Launched:
     """Start a keeper, or another program of its kind. It gets ready while we go on."""
-    ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+    ours, theirs = link_pair()
     try:
         pid = spawn_python(program, (), [theirs.fileno()])
     finally:
@@ -121,7 +127,30 @@ def become_subreaper() -> bool:
     return not failed
 
 
-# ------------------------------------------------------------------ the tree
+def send(link: socket, message: "tuple[object, ...]", given: "Sequence[int]" = ()) -> None:
+    """Send a message of simple values, with descriptors."""
+    numbers = b"".join(number.to_bytes(_SIZE, sys.byteorder) for number in given)
+    rights = [(SOL_SOCKET, SCM_RIGHTS, numbers)] if given else []
+    link.sendmsg([marshal.dumps(message)], rights)  # type: ignore[arg-type]  # simple values only
+
+
+def say(link: socket, *message: object, given: "Sequence[int]" = ()) -> None:
+    """The same to whoever listens: if nobody does, the next thing to be heard is the end."""
+    try:
+        send(link, message, given)
+    except OSError:
+        pass
+
+
+def receive(link: socket, most: int) -> "tuple[Any, list[int]] | None":
+    """The next message, with at most so many descriptors; None when the other end is closed."""
+    try:
+        message, extra, _, _ = link.recvmsg(_LARGEST, CMSG_SPACE(most * _SIZE), MSG_CMSG_CLOEXEC)
+    except OSError:
+        return None
+    rights = (data for *kind, data in extra if kind == [SOL_SOCKET, SCM_RIGHTS])
+    descriptors = [number for data in rights for number in memoryview(data).cast("i")]
+    return (marshal.loads(message), descriptors) if message else None  # noqa: S302  ours
 
 
 def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int, ...]:
@@ -131,32 +160,28 @@ def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int
     Orphans come to us while we work, so looking once is never enough: only the kernel's word that
     we have no child counts.
     """
-    if not reap(_forget) or not _sees_itself():
+    try:
+        blind = os.readlink("/proc/self") != str(os.getpid())  # it tells of another namespace
+    except OSError:
+        blind = True
+    if not reap() or blind:
         return ()
     signal_all(descendants(os.getpid(), spared), signal.SIGTERM)
     end = time.monotonic() + HURRY
-    while reap(_forget) and descendants(os.getpid(), spared) and time.monotonic() < end:
+    while reap() and descendants(os.getpid(), spared) and time.monotonic() < end:
         time.sleep(_TICK)
     end = time.monotonic() + patience
     before: list[int] = []
     while True:
         left = descendants(os.getpid(), spared)
         signal_all(left, signal.SIGKILL)
-        if not reap(_forget) or (spared and not left and not before):
+        if not reap() or (spared and not left and not before):
             return ()
         if time.monotonic() > end:
             return tuple(left)
         if left == before:
             time.sleep(_TICK)  # they only take their time
         before = left
-
-
-def _sees_itself() -> bool:
-    """True if /proc tells of our own processes, and not of another namespace's."""
-    try:
-        return os.readlink("/proc/self") == str(os.getpid())
-    except OSError:
-        return False
 
 
 def descendants(root: int, spared: "Iterable[int]" = ()) -> list[int]:
@@ -213,7 +238,7 @@ def signal_all(pids: "Iterable[int]", number: int) -> None:
             pass
 
 
-def reap(ended: "Callable[[int, int], None]") -> bool:
+def reap(ended: "Callable[[int, int], None]" = lambda *_: None) -> bool:
     """Take leave of every child that has ended; True if any other child is left."""
     while True:
         try:
@@ -223,13 +248,6 @@ def reap(ended: "Callable[[int, int], None]") -> bool:
         if not pid:
             return True
         ended(pid, status)
-
-
-def _forget(pid: int, status: int) -> None:
-    """An orphan's end is of no interest."""
-
-
-# ------------------------------------------------------------------ the process
 
 
 class KeeperServer:
@@ -258,22 +276,23 @@ class KeeperServer:
                     return self._finish()
             left = reap(self._ended)
             if self._status is not None:
-                self._say("exited", self._status, left)
+                say(self._link, "exited", self._status, left)
                 self._status = None
             self._advance()
 
     def _obey(self) -> bool:
-        message, descriptors = _received(self._link)
-        if not message:
+        """Do what the next message says; False when the other end is closed."""
+        received = receive(self._link, _DESCRIPTORS)
+        if received is None:
             return False
-        command, *arguments = marshal.loads(message)  # noqa: S302  ours is the other end
+        (command, *arguments), descriptors = received
         if command == "spawn":
             self._spawn(descriptors)
         elif command == "end":  # begin to end the child; when that was begun already, make haste
             self._step = self._step or 0
             self._grace, self._due = arguments[0], 0.0
         elif command == "sweep":
-            self._say("swept", sweep(arguments[0]))
+            say(self._link, "swept", sweep(arguments[0]))
         return True
 
     def _spawn(self, descriptors: list[int]) -> None:
@@ -294,11 +313,11 @@ class KeeperServer:
                 setsigdef=_DEFAULTS,
             )
         except OSError as error:
-            self._say("refused", error.errno, os.fsencode(error.filename or path))
+            say(self._link, "refused", error.errno, os.fsencode(error.filename or path))
         except ValueError:  # a program without a name
-            self._say("refused", _EINVAL, path)
+            say(self._link, "refused", _EINVAL, path)
         else:
-            self._say("spawned", self._child)
+            say(self._link, "spawned", self._child)
             self._step = None
             self._ending = os.pidfd_open(self._child)
             self._poller.register(self._ending, select.POLLIN)
@@ -310,12 +329,10 @@ class KeeperServer:
         if not self._child or self._step is None or time.monotonic() < self._due:
             return
         # The leader of a session cannot leave its group; whoever else did is swept later.
-        _signal_group(self._child, ROUTE[self._step])
-        if self._step + 1 < len(ROUTE):
-            self._step += 1
-            self._due = time.monotonic() + self._grace
-        else:
-            self._due = time.monotonic() + _TICK
+        signal_group(self._child, ROUTE[self._step])
+        is_last = self._step + 1 == len(ROUTE)
+        self._step += not is_last
+        self._due = time.monotonic() + (_TICK if is_last else self._grace)
 
     def _ended(self, pid: int, status: int) -> None:
         if pid == self._child:
@@ -324,34 +341,15 @@ class KeeperServer:
             self._child, self._status = 0, status
 
     def _finish(self) -> None:
-        """Take the route in a hurry, since nobody is there any more, then end everything that is
-        left."""
+        """Take the route in a hurry, then end everything that is left."""
         for number in ROUTE:
             if not reap(self._ended):
                 return
             if self._child:
-                _signal_group(self._child, number)
+                signal_group(self._child, number)
                 select.select([self._ending], [], [], HURRY)
                 reap(self._ended)
         sweep()
-
-    def _say(self, *message: object) -> None:
-        try:
-            self._link.send(marshal.dumps(message))  # type: ignore[arg-type]  # simple values only
-        except OSError:
-            pass  # nobody listens: the next thing we hear is the end
-
-
-def _received(link: socket) -> tuple[bytes, list[int]]:
-    """The next message, with its descriptors; an empty one when the other end is closed."""
-    try:
-        message, extra, _, _ = link.recvmsg(
-            _LARGEST, CMSG_SPACE(_DESCRIPTORS * _SIZE), MSG_CMSG_CLOEXEC
-        )
-    except OSError:
-        return b"", []
-    rights = (data for level, kind, data in extra if (level, kind) == (SOL_SOCKET, SCM_RIGHTS))
-    return message, [number for data in rights for number in memoryview(data).cast("i")]
 
 
 def _terminal(stdin: int) -> "list[tuple[int, int, str, int, int]]":
@@ -367,7 +365,7 @@ def _terminal(stdin: int) -> "list[tuple[int, int, str, int, int]]":
     return [(os.POSIX_SPAWN_OPEN, 0, again, os.O_RDWR, 0)]
 
 
-def _signal_group(leader: int, number: int) -> None:
+def signal_group(leader: int, number: int) -> None:
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):

@@ -1,11 +1,7 @@
-"""Readers of /proc. Of a process that is gone, or is another user's, they tell nothing, and so on a
-system without /proc."""
+"""Readers of /proc; empty for processes that are gone or another user's, and without /proc."""
 
 import os
-
-TYPE_CHECKING = False  # `ralph job` needs this before anything else, and quickly
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from _collections_abc import Callable  # `ralph job` needs this before anything else, and quickly
 
 _GONE = ("Z", "X")  # a process that has ended and is not reaped yet
 _LARGEST = 64 * 1024
@@ -15,9 +11,22 @@ def is_there() -> bool:
     return os.path.exists("/proc/self/stat")
 
 
+def pids() -> list[int]:
+    """The processes that there are; none without /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields behind the name, which may hold blanks and brackets: state, parent, ..."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
+
+
 def start_time(pid: int) -> str:
     """The start of a process, in the kernel's own ticks; empty where it has ended."""
-    fields = _fields(pid)
+    fields = stat_fields(pid)
     return "" if len(fields) < 20 or fields[0] in _GONE else fields[19]
 
 
@@ -27,18 +36,18 @@ def parent(pid: int) -> int:
 
 
 def _parent_there(pid: int) -> int:
-    fields = _fields(pid)
+    fields = stat_fields(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
 
 def number_inside(pid: int) -> int:
     """The number that a process has in its own PID namespace; 0 where nobody knows."""
-    lines = _read(f"/proc/{pid}/status", -1).splitlines()
+    lines = _read(f"/proc/{pid}/status").splitlines()
     words = next((line.split() for line in lines if line.startswith(b"NSpid:")), [b"0"])
     return int(words[-1])
 
 
-def line_of(pid: int, above: "Callable[[int], int]" = parent) -> list[int]:
+def line_of(pid: int, above: Callable[[int], int] = parent) -> list[int]:
     line: list[int] = []
     while pid > 0 and pid not in line:
         line.append(pid)
@@ -56,8 +65,7 @@ def line_above() -> list[int]:
 
 
 def open_files(pid: int) -> list[str]:
-    """Names of files that a process has open; that of a file which is gone ends with `
-    (deleted)`."""
+    """Names of the files a process has open; ` (deleted)` follows those that are gone."""
     return [name for _, name in _open_files(pid)]
 
 
@@ -65,13 +73,12 @@ def locks_of(pid: int, name: str) -> list[str]:
     """Files of that name on which a process itself has taken a flock, and has it still. One that is
     gone is named as it was."""
     files = [(number, path.removesuffix(" (deleted)")) for number, path in _open_files(pid)]
-    named = [(number, path) for number, path in files if os.path.basename(path) == name]
-    return [path for number, path in named if _is_locked(pid, number)]
+    return [p for number, p in files if os.path.basename(p) == name and _is_locked(pid, number)]
 
 
 def environment(pid: int) -> list[bytes]:
     """`NAME=value` of everything in the environment with which a process was started."""
-    return _read(f"/proc/{pid}/environ", -1).split(b"\0")
+    return _read(f"/proc/{pid}/environ", -1).split(b"\0")  # however long it is
 
 
 def command_line(pid: int) -> list[str]:
@@ -80,16 +87,12 @@ def command_line(pid: int) -> list[str]:
 
 def holds_lock(pid: int, path: str) -> bool:
     """True if a process itself has taken a flock on the file at that path, and has it still.
-
-    It is the kernel that says so, whatever stands in the file. A link proves nothing: it may
-    lead to a file that someone else has locked for reasons of their own.
-    """
+    A link proves nothing: it may lead to a file that was locked for other reasons."""
     try:
         seen = os.lstat(path)
-        descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return False
-    for number in descriptors if seen.st_nlink == 1 else ():
+    for number, _ in _open_files(pid) if seen.st_nlink == 1 else ():
         try:
             same = os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), seen)
         except OSError:
@@ -117,11 +120,6 @@ def _open_files(pid: int) -> list[tuple[str, str]]:
     except OSError:
         pass  # the process is gone, or another's
     return found
-
-
-def _fields(pid: int) -> list[str]:
-    """The fields behind the name, which may hold blanks and brackets: state, parent, ..."""
-    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
 
 
 def _read(path: str, most: int = _LARGEST) -> bytes:

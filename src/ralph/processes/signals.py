@@ -3,41 +3,46 @@
 import os
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Self
 
+from ralph.files.state_dir import lstat
 from ralph.kernel.world import Signals
 
 _NOTICE = b"Received signal, shutting down...\n"
 
 
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """Signals that ask us to end. Under nohup a hangup does not: the terminal may go."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return numbers[:2] if ignored else numbers
+@contextmanager
+def ending_by(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Handle the signals that would end us. Under nohup a hangup does not: the terminal may go."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = [signal.signal(number, handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, old in zip(numbers, before, strict=True):
+            signal.signal(number, old)
 
 
 class SignalCounter:
     """Counts requests to end. The first lets the current operation finish, the second does not.
-
-    SIGHUP counts as both: the terminal is gone and nobody will ask again.
-    """
+    SIGHUP counts as both: the terminal is gone and nobody will ask again."""
 
     def __init__(self) -> None:
         self._cancels = 0
         self._cancelled_at: float | None = None
-        self._before: dict[int, object] = {}
+        self._handled = ending_by(self._handle)
 
     def __enter__(self) -> Self:
-        for number in ending_signals():
-            self._before[number] = signal.signal(number, self._handle)
+        self._handled.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # it came from there
+        self._handled.__exit__(None, None, None)
 
     def signals(self) -> Signals:
         return Signals(self._cancels, self._cancelled_at)
@@ -64,10 +69,11 @@ class SignalFiles:
             names = os.listdir(self._directory)
         except OSError:
             names = []
-        if not names:
-            return Signals()
-        cancels = 2 if self.NOW in names else int(self.STOP in names)
-        since = self._since() if cancels else None
+        cancels, since = 0, None
+        if asked := [name for name in (self.STOP, self.NOW) if name in names]:
+            cancels = 2 if self.NOW in names else 1
+            seen = lstat(os.path.join(self._directory, asked[0]))
+            since = seen.st_mtime if seen else time.time()
         return Signals(cancels, cancelled_at=since, paused=self.PAUSE in names)
 
     def ask(self, name: str) -> None:
@@ -87,11 +93,3 @@ class SignalFiles:
         """Remove every request: a run that goes on is not asked to stop any more."""
         for name in (self.STOP, self.NOW, self.PAUSE):
             self.take_back(name)
-
-    def _since(self) -> float:
-        for name in (self.STOP, self.NOW):
-            try:
-                return os.stat(os.path.join(self._directory, name)).st_mtime
-            except OSError:
-                continue
-        return time.time()

@@ -1,11 +1,12 @@
-"""Resources that a tree of processes uses, read from /proc: two looks, since CPU is used over
-time."""
+"""Resources that a tree of processes uses, read from /proc: two looks, for CPU over time."""
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ralph.kernel.value import value
+from ralph.processes import procfs
 
 Look = Mapping[int, "ProcessStat"]
 
@@ -30,10 +31,6 @@ class Load:
     cpu_percent: float
     rss_bytes: int
 
-    def as_dict(self) -> dict[str, Any]:
-        names = ("processes", "cpu_percent", "rss_bytes")
-        return {name: getattr(self, name) for name in names}
-
 
 @value
 class ProcessTree:
@@ -44,7 +41,7 @@ class ProcessTree:
 
     def as_dict(self) -> dict[str, Any]:
         """The descendants, and ralph itself apart."""
-        return {**self.below.as_dict(), "ralph": self.own.as_dict()}
+        return {**asdict(self.below), "ralph": asdict(self.own)}
 
 
 def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, ProcessTree]:
@@ -67,8 +64,7 @@ def descendants(root: int, seen: Look) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, process in seen.items():
         children.setdefault(process.parent, []).append(pid)
-    found: list[int] = []
-    waiting = [root]
+    found, waiting = [], [root]
     while waiting:
         new = children.pop(waiting.pop(), [])  # popped: even a circle would end
         found += new
@@ -76,29 +72,21 @@ def descendants(root: int, seen: Look) -> list[int]:
     return [pid for pid in found if pid != root]
 
 
-def look(proc: str = "/proc") -> Look:
+def look() -> Look:
     """Every process there is now; none where there is no /proc."""
-    try:
-        names = os.listdir(proc)
-    except OSError:
-        return {}
-    seen = ((int(name), _process(f"{proc}/{name}/stat")) for name in names if name.isdecimal())
-    return {pid: process for pid, process in seen if process is not None}
-
-
-def _process(path: str) -> ProcessStat | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()  # a name may hold blanks and brackets
-        ticks = int(fields[11]) + int(fields[12])
-        return ProcessStat(
-            parent=int(fields[1]),
-            start=fields[19],
-            seconds=ticks / os.sysconf("SC_CLK_TCK"),
-            memory=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
-        )
-    except (OSError, ValueError, IndexError):
-        return None  # it ended meanwhile
+    seen: dict[int, ProcessStat] = {}
+    for pid in procfs.pids():
+        try:
+            fields = procfs.stat_fields(pid)
+            seen[pid] = ProcessStat(
+                parent=int(fields[1]),
+                start=fields[19],
+                seconds=(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+                memory=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+            )
+        except (ValueError, IndexError):
+            continue  # it ended meanwhile
+    return seen
 
 
 def _load(pids: list[int], before: Look, after: Look, seconds: float) -> Load:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Command, Starter, start
+from ralph.processes.child import Command, Starter, run_and_hear, start
 from ralph.text.plain import plain
 from ralph.text.redact import redacted_json
 from ralph.text.words import duration
@@ -24,11 +24,9 @@ class Trouble:
 
 
 @value
-class Aside:
+class UserCommands:
     """The surroundings of such commands. Whatever becomes of one is words, never an exception.
-
-    `hurry` is asked four times a second, and may end one before its time is over.
-    """
+    `hurry` is asked four times a second, and may end one before its time is over."""
 
     workspace: str
     environ: Mapping[str, str]
@@ -39,24 +37,15 @@ class Aside:
     def run(
         self, command: str, told: Mapping[str, Any], also: Mapping[str, str] | None = None
     ) -> Trouble | None:
-        """Run a shell command with JSON on its standard input; why it failed, if it did.
-
-        It and what it started are ended when the time is over.
-        """
-        said = bytearray()
-
-        def hear(chunk: bytes) -> None:
-            said.extend(chunk)
-            del said[:-_KEPT]
-
+        """Run a shell command with JSON on its standard input, and end it and what it started when
+        the time is over; why it failed, if it did."""
         stdin = redacted_json(dict(told)).encode() + b"\n"
         env = {**self.environ, **(also or {})}
         try:
-            argv = ("sh", "-c", command)
             # A keeper has another one for such commands: an agent may be at work meanwhile.
             begin: Starter = getattr(self.start, "beside", self.start)
-            child = begin(Command(argv, self.workspace, env, stdin), hear, hear)
-            ended = child.wait(lambda: self._watch(child.seconds()))
+            spoken = Command(("sh", "-c", command), self.workspace, env, stdin)
+            ended, said = run_and_hear(begin, spoken, self._watch, _KEPT)
         except (OSError, ValueError) as error:
             number = getattr(error, "errno", None)
             why = str(error) if number is None else os.strerror(number)
@@ -65,7 +54,7 @@ class Aside:
             return Trouble(ended.cut.why, late=True)
         if not ended.code:
             return None
-        last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        last = said.splitlines()[-1:]
         return Trouble(": ".join((f"exit code {ended.code}", *map(plain, last))))
 
     def _watch(self, seconds: float) -> Cut | None:

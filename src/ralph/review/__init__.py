@@ -1,4 +1,4 @@
 """The law of reviewed stories: what a list must be and who may change what.
 
-Public: `law`, `check`, `repair`, `stats`, `marker`, `memory`, `text`.
+Public: `law`, `check`, `repair`, `stats`.
 """

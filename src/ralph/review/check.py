@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ralph.kernel.tasks.backlog import cycle
-from ralph.kernel.tasks.task import Task
+from ralph.kernel.tasks.task import Task, cycle
 from ralph.kernel.value import value
 from ralph.review import law
-from ralph.review.law import deleted, has_shape, stories_of
-from ralph.review.marker import Marked, problems
+from ralph.review.law import Marked, deleted, has_shape, problems, stories_of
 
 _BY_STATUS = {
     law.APPROVED: "approved",

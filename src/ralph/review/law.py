@@ -1,22 +1,19 @@
-"""The law of stories (R §5b): what a list must be, and what a turn may do to it.
+"""The law of stories (R §5b): how a list is read, what it must be, and what a turn may do to it.
 
-Pure functions over the parsed JSON, for the stop hook and for the gates after the agent's exit. A
-hook has no time to import more than this.
+For the stop hook, which has no time to import more, and the gates after the agent's exit.
 """
-
-from ralph.review.text import NAME_RULE, is_name, shown, some
-from ralph.review.text import NotAListError as NotAListError  # noqa: PLC0414  re-exported
-from ralph.review.text import parsed as parsed  # noqa: PLC0414  re-exported
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, TypeGuard
+    from typing import Any, NoReturn, TypeGuard
 
     Story = Mapping[str, Any]
     Listing = Mapping[str, Any]  # a whole tasks.json
     Fields = Mapping[str, Mapping[str, object]]  # of each story, those that a review decides
+    Found = tuple[str, str, str]  # by which check, which story ("" for the list), what is wrong
 
+Move = tuple[str, object, object]  # a field, what it was, what it is
 Problem = tuple[str, str]  # the story's id, "" for the whole list, and what is wrong
 
 IMPLEMENT, REVIEW, REVIEW_FIX = MODES = ("implement", "review", "review-fix")
@@ -27,6 +24,118 @@ DEFAULT_CAP = 5
 TOP = ("project", "branchName", "description")
 BORN: "Mapping[str, object]" = {"passes": False, "reviewStatus": None, "reviewCount": 0}
 _STATUSES = (None, NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED)
+LARGEST = 64 << 20  # bytes of a list, for whoever reads one
+_DEEPEST = 64  # Python compares and writes what is nested by calling itself
+_MOST_DIGITS = 100
+_LONGEST_NAME = 100
+NAME_RULE = f"must be a string of 1 to {_LONGEST_NAME} characters on one line, without idle blanks"
+_LONGEST_SHOWN = 60
+
+
+class NotAListError(ValueError):
+    """The text is no JSON."""
+
+
+def parsed(raw: bytes) -> object:
+    """The content of tasks.json. Raises NotAListError if it is not JSON in UTF-8, or is JSON that
+    two readers could understand differently."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotAListError(f"it is not UTF-8 text (byte {error.start})") from error
+    try:
+        found = _without_halves(_loaded(text), text)
+    except RecursionError as error:
+        raise NotAListError("it is not valid JSON: it is nested too deeply") from error
+    except ValueError as error:
+        raise NotAListError(f"it is not valid JSON: {error}") from error
+    if _is_deep(found):
+        raise NotAListError(f"it is nested too deeply: more than {_DEEPEST} levels")
+    return found
+
+
+def _loaded(text: str) -> object:
+    import json
+
+    return json.loads(
+        text,
+        object_pairs_hook=_unique,
+        parse_constant=_no_number,
+        parse_float=_finite,
+        parse_int=_short,
+    )
+
+
+def _unique(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
+    """One reader takes the first of two equal keys, another the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        last = {key: place for place, (key, _) in enumerate(pairs)}
+        twice = next(key for place, (key, _) in enumerate(pairs) if last[key] != place)
+        raise ValueError(f"the key {shown(twice)} is twice in one object")
+    return found
+
+
+def _no_number(name: str) -> "NoReturn":
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(digits: str) -> float:
+    """1e999 would be read as infinite, and written as something that is no JSON."""
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
+
+
+def _short(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits is too large")
+    return int(digits)
+
+
+def _without_halves(found: object, text: str) -> object:
+    r"""Half a character, which JSON can spell (\ud83d) and nothing can show, becomes "?"."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return found
+    import json
+
+    whole = json.dumps(found, ensure_ascii=False).encode(errors="replace")
+    return _loaded(whole.decode())
+
+
+def _is_deep(found: object) -> bool:
+    level: list[Any] = [found]
+    for _ in range(_DEEPEST + 1):
+        nested = [one for one in level if isinstance(one, dict | list)]
+        level = [i for one in nested for i in (one.values() if isinstance(one, dict) else one)]
+    return any(isinstance(one, dict | list) for one in level)
+
+
+def is_name(given: object) -> bool:
+    """True if it can name a story: on one line of a prompt, a commit or a console, and not beside
+    another that looks the same but for its blanks."""
+    return (
+        isinstance(given, str)
+        and 0 < len(given) <= _LONGEST_NAME
+        and given.isprintable()
+        and given == " ".join(given.split())
+    )
+
+
+def shown(given: object) -> str:
+    """A value as the file spells it, shortened, and safe to show."""
+    import json
+
+    text = json.dumps(given, ensure_ascii=False)
+    text = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def some(names: "list[str]") -> str:
+    """A few of the names; a list of a hundred thousand is no help."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"
 
 
 def stories_of(listing: "Listing") -> "dict[str, Story]":
@@ -40,9 +149,6 @@ def snapshot(listing: "Listing") -> "dict[str, dict[str, object]]":
         name: {field: story.get(field) for field in DECIDED}
         for name, story in stories_of(listing).items()
     }
-
-
-# ------------------------------------------------------------------ check 1: the schema
 
 
 def has_shape(listing: object) -> "TypeGuard[Listing]":
@@ -102,11 +208,7 @@ _REQUIRED: "tuple[tuple[str, Callable[[Any], bool], str], ...]" = (
         lambda v: isinstance(v, list) and bool(v),
         "must be an array with at least one criterion",
     ),
-    (
-        "reviewStatus",
-        lambda v: v is None or (isinstance(v, str) and v in _STATUSES),
-        f"must be null or one of {', '.join(_STATUSES[1:])}",
-    ),
+    ("reviewStatus", _STATUSES.__contains__, f"must be null or one of {', '.join(_STATUSES[1:])}"),
     ("reviewCount", _is_count, "must be an integer from 0 on"),
     ("reviewFeedback", lambda v: isinstance(v, str), "must be a string"),
 )
@@ -120,9 +222,8 @@ def wrong_fields(story: "Story") -> "Iterator[tuple[str, str]]":
         elif not is_right(story[field]):
             yield field, f"{words}, not {shown(story[field])}"
     names, notes = story.get("dependsOn"), story.get("notes")
-    if names is not None and (
-        not isinstance(names, list) or not all(isinstance(name, str) for name in names)
-    ):
+    are_ids = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if names is not None and not are_ids:
         yield "dependsOn", "must be an array of story ids"
     if notes is not None and not isinstance(notes, str):
         yield "notes", "must be a string"
@@ -130,9 +231,6 @@ def wrong_fields(story: "Story") -> "Iterator[tuple[str, str]]":
 
 def _filled(given: object) -> bool:
     return isinstance(given, str) and bool(given.strip())
-
-
-# ------------------------------------------------------------------ check 2: what must hold
 
 
 def inconsistent(
@@ -185,9 +283,6 @@ def _word(status: object) -> str:
     return shown(status).strip('"')
 
 
-# ------------------------------------------------------------------ check 2.5: what may change
-
-
 def illegal(before: "Fields", listing: "Listing", mode: str) -> "Iterator[Problem]":
     """Check 2.5, of a list that has its shape: changes that a turn in that mode may not make."""
     stories = stories_of(listing)
@@ -200,11 +295,11 @@ def illegal(before: "Fields", listing: "Listing", mode: str) -> "Iterator[Proble
                     f"reviewCount=0, not {field}={shown(story.get(field))}"
                 )
                 yield name, f"Story {name} is new, and {rule}."
-    moved = {
-        name: moves
-        for name, story in stories.items()
-        if name in before and (moves := _moves(before[name], story))
-    }
+    moved: dict[str, list[Move]] = {}
+    for name, field in ((name, field) for name in stories if name in before for field in DECIDED):
+        was, now = before[name].get(field), stories[name].get(field)
+        if not same(was, now):
+            moved.setdefault(name, []).append((field, was, now))
     if mode == REVIEW:
         yield from _in_review(before, stories, list(moved))
     else:
@@ -216,14 +311,6 @@ def deleted(before: "Iterable[str]", stories: "Iterable[str]") -> "Iterator[Prob
     for name in before:
         if name not in stories:
             yield name, f"Story {name} was deleted. Stories are never deleted: put it back."
-
-
-Move = tuple[str, object, object]  # a field, what it was, what it is
-
-
-def _moves(old: "Mapping[str, object]", story: "Story") -> list[Move]:
-    pairs = ((field, old.get(field), story.get(field)) for field in DECIDED)
-    return [(field, was, now) for field, was, now in pairs if not same(was, now)]
 
 
 def same(one: object, other: object) -> bool:
@@ -249,8 +336,11 @@ def _in_work(
     """Implement and review-fix: one story goes to its review, and nothing else moves."""
     sent = [name for name, moves in moved.items() if moves == _LEGAL[mode]]
     for name, moves in moved.items():
-        for move in (move for move in moves if move not in _LEGAL[mode]):
-            yield name, _illegal_move(name, move, mode)
+        for field, was, now in (move for move in moves if move not in _LEGAL[mode]):
+            words = _WORDS[mode].format(name=name, move=f"{field} {shown(was)} → {shown(now)}")
+            if field == "reviewCount":
+                words += f" {mode.capitalize()} iterations cannot increment reviewCount."
+            yield name, words
     several = f"{mode.capitalize()} iterations may send one story to its review, not {some(sent)}."
     for name in sent:
         if len(sent) > 1:
@@ -262,13 +352,6 @@ def _in_work(
             yield name, f"Story {name} {words}"
         if mode == REVIEW_FIX and stories[name].get("reviewFeedback") != "":
             yield name, f"Story {name} goes back to needs_review: clear its reviewFeedback first."
-
-
-def _illegal_move(name: str, move: Move, mode: str) -> str:
-    field, was, now = move
-    words = _WORDS[mode].format(name=name, move=f"{field} {shown(was)} → {shown(now)}")
-    counted = f" {mode.capitalize()} iterations cannot increment reviewCount."
-    return words + (counted if field == "reviewCount" else "")
 
 
 def _in_review(
@@ -305,3 +388,37 @@ def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
     if status == CHANGES_REQUESTED and not _filled(story.get("reviewFeedback")):
         details.append("changes_requested needs a reviewFeedback that says what must be fixed")
     return details
+
+
+class Marked:
+    """A marker, as far as it can be used: nonsense in it says nothing."""
+
+    def __init__(self, marker: "Mapping[str, object]") -> None:
+        mode, folder, cap = (marker.get(n) for n in ("iterationMode", "ralphDir", "reviewCap"))
+        self.mode = mode if isinstance(mode, str) and mode in MODES else ""
+        # Each story's fields before the turn; an empty one says that there were no stories.
+        before = marker.get("preIterationSnapshot")
+        is_whole = isinstance(before, dict) and all(isinstance(v, dict) for v in before.values())
+        self.before: Fields | None = before if isinstance(before, dict) and is_whole else None
+        self.cap = cap if type(cap) is int and cap > 0 else DEFAULT_CAP
+        self.skip_review = marker.get("skipReview") is True
+        is_path = isinstance(folder, str) and "\0" not in folder
+        self.folder = str(folder) if is_path and folder else "ralph"
+
+    @property
+    def lacks(self) -> str:
+        """The field that check 2.5 needs and the marker lacks; "" if it can be made."""
+        if self.before is None:
+            return "preIterationSnapshot"
+        return "" if self.mode else "iterationMode"
+
+
+def problems(listing: object, marked: Marked) -> "list[Found]":
+    """Checks 1, 2 and 2.5, as far as they apply: without reviews only the first does."""
+    found = [("1", *one) for one in malformed(listing)]
+    if marked.skip_review or not has_shape(listing):
+        return found
+    found += [("2", *one) for one in inconsistent(listing, marked.cap, marked.before)]
+    if marked.before is not None and marked.mode:
+        found += [("2.5", *one) for one in illegal(marked.before, listing, marked.mode)]
+    return found

@@ -1,36 +1,19 @@
-"""Carries out the law: takes back what was illegal in a list of stories (ADR 20)."""
+"""Applies the law by the host's copy of a list, which holds more than a snapshot: finds what was
+illegal, and takes it back (ADR 20)."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from ralph.kernel.value import replace, value
-from ralph.review.law import (
-    APPROVED,
-    AT_CAP,
-    BORN,
-    CHANGES_REQUESTED,
-    DECIDED,
-    DEFAULT_CAP,
-    IMPLEMENT,
-    NEEDS_REVIEW,
-    REVIEW,
-    TOP,
-    Problem,
-    has_shape,
-    inconsistent,
-    malformed,
-    same,
-    snapshot,
-    stories_of,
-    wrong_fields,
-)
-from ralph.review.memory import SUBSTANCE, commands_of, transitions, undecided
+from ralph.review import law
 
+_SUBSTANCE = ("title", "description", "acceptanceCriteria")  # what a story asks for
 Story = dict[str, Any]
 Listing = Mapping[str, Any]
-_CLEAN: Story = {**BORN, "reviewFeedback": ""}  # a new story
-_REVIEWED = (*DECIDED, "reviewFeedback")
+Stories = Mapping[str, Mapping[str, Any]]  # by id
+_CLEAN: Story = {**law.BORN, "reviewFeedback": ""}  # a new story
+_REVIEWED = (*law.DECIDED, "reviewFeedback")
 _STANDING = ("reviewStatus", "reviewCount")  # without reviews, a turn may say that a story passes
 
 
@@ -39,60 +22,71 @@ class Law:
     """The terms by which a turn is judged."""
 
     mode: str
-    cap: int = DEFAULT_CAP
+    cap: int = law.DEFAULT_CAP
     skip_review: bool = False
     failed: bool = False  # the turn crashed or was cut off: it is not believed (ADR 4)
 
-    def problems(self, before: Listing, listing: object) -> list[Problem]:
+    def problems(self, before: Listing, listing: object) -> list[law.Problem]:
         """The problems with a list after a turn that began with `before`."""
-        found = malformed(listing)
-        if not has_shape(listing):
+        found = law.malformed(listing)
+        if not law.has_shape(listing):
             return found
         if not self.skip_review:
-            found += inconsistent(listing, self.cap, snapshot(before))
+            found += law.inconsistent(listing, self.cap, law.snapshot(before))
         return [*found, *self.transitions(before, listing)]
 
-    def transitions(self, before: Listing, listing: Listing) -> Iterator[Problem]:
-        """The illegal changes of the turn to the stories."""
-        yield from transitions(before, listing, self.mode, skip_review=self.skip_review)
-        if self.failed and (self.mode == REVIEW or self.skip_review):
-            yield from undecided(before, listing)
+    def transitions(self, before: Listing, listing: Listing) -> Iterator[law.Problem]:
+        """Check 2.5 of a list that has its shape: illegal changes of the stories by the turn."""
+        old, new = law.stories_of(before), law.stories_of(listing)
+        now = _commands_of(listing)
+        gone = [command for command in _commands_of(before) if command not in now]
+        if gone:  # reviews go by these commands
+            yield "", f"Leave 'verifyCommands' as they were: {law.shown(gone[0])} is gone."
+        if self.skip_review:  # a list must still not be shortened, and nothing be called reviewed
+            yield from law.deleted(old, new)
+            yield from _unreviewed(old, new)
+        else:
+            yield from law.illegal(law.snapshot(before), listing, self.mode)
+            yield from _reworded(old, new, self.mode)
+        if self.failed and (self.mode == law.REVIEW or self.skip_review):
+            was, is_ = law.snapshot(before), law.snapshot(listing)
+            for name in (name for name in was if name in is_ and was[name] != is_[name]):
+                words = "the iteration failed, so what it decided does not count"
+                yield name, f"Story {name}: {words}."
 
-    def mended(self, before: Listing, listing: object) -> Listing | None:
-        """The list as it must be, or None if it is right as it is. A story pays only for its own
-        problems."""
+    def repaired(self, before: Listing, listing: object) -> Listing | None:
+        """The list as it must be; None if it is right. A story pays only for its own problems."""
         problems = self.problems(before, listing)
         if not problems:
             return None
-        if not has_shape(listing):
+        if not law.has_shape(listing):
             return before
-        suspects, law = frozenset(name for name, _ in problems), self
+        suspects, terms = frozenset(name for name, _ in problems), self
         attempts: tuple[tuple[str, ...], ...] = (_REVIEWED,)
-        if self.mode == REVIEW:
+        if self.mode == law.REVIEW:
             # A review that was wrong in anything decides nothing, and its wording goes back too.
             # What is left is a review that changed nothing, which is all right here.
-            suspects, law = frozenset(stories_of(listing)), replace(self, mode=IMPLEMENT)
-            attempts = ((*_REVIEWED, *SUBSTANCE),)
+            suspects, terms = frozenset(law.stories_of(listing)), replace(self, mode=law.IMPLEMENT)
+            attempts = ((*_REVIEWED, *_SUBSTANCE),)
         if self.skip_review:  # as little of a suspect goes back as will do
             attempts = (_STANDING, _REVIEWED)
         for fields in attempts:
-            mended = _with_old(before, listing, suspects, fields)
-            if not law.problems(before, mended):
-                return mended
+            repaired = _with_old(before, listing, suspects, fields)
+            if not terms.problems(before, repaired):
+                return repaired
         return before
 
     def capped(self, before: Listing, listing: object) -> tuple[Listing, str] | None:
         """The list with the story approved that was reviewed for the last time, and its id. None
         if no legal review has reached the cap (R §6)."""
-        if self.mode != REVIEW or self.skip_review or not has_shape(listing):
+        if self.mode != law.REVIEW or self.skip_review or not law.has_shape(listing):
             return None
-        old, new = stories_of(before), stories_of(listing)
+        old, new = law.stories_of(before), law.stories_of(listing)
         asked = [
             name
             for name, story in new.items()
-            if story.get("reviewStatus") == CHANGES_REQUESTED
-            and name in old
-            and old[name].get("reviewStatus") == NEEDS_REVIEW
+            if story.get("reviewStatus") == law.CHANGES_REQUESTED
+            and old.get(name, {}).get("reviewStatus") == law.NEEDS_REVIEW
         ]
         if len(asked) != 1:
             return None
@@ -109,36 +103,75 @@ class Law:
         return {**listing, "userStories": stories}, name
 
 
+def _commands_of(listing: Listing) -> list[Any]:
+    """The commands that verify a project."""
+    given = listing.get("verifyCommands")
+    return given if isinstance(given, list) else []
+
+
+def _unreviewed(old: Stories, new: Stories) -> Iterator[law.Problem]:
+    """A later run with reviews must not find an approval that no review gave."""
+    for name, story in new.items():
+        for field in _STANDING:
+            was = old.get(name, law.BORN).get(field)
+            if not law.same(was, story.get(field)):
+                words = f"leave its {field} at {law.shown(was)}"
+                yield name, f"Story {name}: this run has no reviews, so {words}."
+
+
+def _reworded(old: Stories, new: Stories, mode: str) -> Iterator[law.Problem]:
+    """A story is reviewed as it was sent there: its wording may not change, before or after. The
+    findings of a review stay until its story goes to the next one."""
+    shared = [(name, old[name], new[name]) for name in old if name in new]
+    for name, was, now in shared:
+        if mode == law.REVIEW:
+            why = "Review iterations leave stories as they are"
+        elif was.get("reviewStatus") is not None:
+            why = f"Story {name} has been sent to its review"
+        else:
+            continue
+        for field in _SUBSTANCE:
+            if not law.same(was.get(field), now.get(field)):
+                yield name, f"{why}: leave the {field} of {name} alone."
+    for name, was, now in shared:
+        status = was.get("reviewStatus")
+        decided = status in (law.APPROVED, law.CHANGES_REQUESTED)
+        stays = decided and now.get("reviewStatus") == status
+        if stays and not law.same(was.get("reviewFeedback"), now.get("reviewFeedback")):
+            yield name, f"Story {name}: its reviewFeedback is the reviewer's. Leave it as it was."
+
+
 def _approved_at_cap(story: Mapping[str, Any], cap: int) -> Story:
     feedback, notes = story["reviewFeedback"], story.get("notes") or ""
+    at_cap = feedback if feedback.startswith(law.AT_CAP) else f"{law.AT_CAP} {feedback}"
     return {
         **story,
         "passes": True,
-        "reviewStatus": APPROVED,
-        "reviewFeedback": feedback if feedback.startswith(AT_CAP) else f"{AT_CAP} {feedback}",
+        "reviewStatus": law.APPROVED,
+        "reviewFeedback": at_cap,
         "notes": notes if notes.strip() else f"Approved by the host after {cap} reviews.",
     }
 
 
 def undone(before: Listing, listing: object) -> Listing:
     """The list without anything that was decided since: for a turn that is taken again."""
-    if not has_shape(listing):
+    if not law.has_shape(listing):
         return before
-    return _with_old(before, listing, frozenset(stories_of(listing)), _REVIEWED)
+    return _with_old(before, listing, frozenset(law.stories_of(listing)), _REVIEWED)
 
 
 def same_list(one: Listing, other: Listing) -> bool:
     """True if both are of one plan: another branch or a new plan may have stories of these ids."""
-    old, new = stories_of(one), stories_of(other)
+    old, new = law.stories_of(one), law.stories_of(other)
     shared = (name for name in old if name in new)
-    told = any(same(old[name].get("title"), new[name].get("title")) for name in shared)
+    told = any(law.same(old[name].get("title"), new[name].get("title")) for name in shared)
     return told and all(one.get(field) == other.get(field) for field in ("project", "branchName"))
 
 
 def unproven(before: Listing, listing: Listing) -> Listing:
     """The list after a turn that nobody judged, for a later run: neither what it gained counts,
     nor what it took away. Stories that a person put back to be done again stay so."""
-    old, kept = stories_of(before), list[Story]()
+    old, kept = law.stories_of(before), list[Story]()
     for story in listing["userStories"]:
         known = old.get(story["id"], _CLEAN)
         gained = not _is_put_back(known, story)
@@ -148,11 +181,11 @@ def unproven(before: Listing, listing: Listing) -> Listing:
 
 def _is_put_back(old: Mapping[str, Any], story: Mapping[str, Any]) -> bool:
     """True if a story has come no nearer to its approval, and no further than its reviews."""
-    if all(same(old[field], story.get(field)) for field in _REVIEWED):
+    if all(law.same(old[field], story.get(field)) for field in _REVIEWED):
         return True
-    count, approved = story.get("reviewCount"), old["reviewStatus"] == APPROVED
+    count, status = story.get("reviewCount"), story.get("reviewStatus")
     fewer = type(count) is int and count <= old["reviewCount"]
-    redone = story.get("reviewStatus") is None or (approved and story["reviewStatus"] != APPROVED)
+    redone = status is None or (old["reviewStatus"] == law.APPROVED and status != law.APPROVED)
     return fewer and redone and story.get("passes") is False
 
 
@@ -160,16 +193,16 @@ def _with_old(
     before: Listing, listing: Listing, suspects: frozenset[str], fields: tuple[str, ...]
 ) -> Listing:
     """The list with broken fields, deleted stories, and these fields of suspects as they were."""
-    old, kept = stories_of(before), []
+    old, kept = law.stories_of(before), []
     for story in listing["userStories"]:
         known = old.get(story["id"])
         if known is not None:
             kept.append(_put_back(known, story, fields if story["id"] in suspects else ()))
-        elif not any(field not in _CLEAN for field, _ in wrong_fields(story)):
+        elif not any(field not in _CLEAN for field, _ in law.wrong_fields(story)):
             kept.append({**story, **_CLEAN})
-    lost = [field for field in TOP if not isinstance(listing.get(field), str)]
+    lost = [field for field in law.TOP if not isinstance(listing.get(field), str)]
     top = {field: before[field] for field in lost if field in before}
-    had, now = commands_of(before), commands_of(listing)
+    had, now = _commands_of(before), _commands_of(listing)
     if not all(command in now for command in had):
         top["verifyCommands"] = [*had, *(command for command in now if command not in had)]
     return {**listing, **top, "userStories": _merged(before, kept)}
@@ -191,9 +224,10 @@ def _put_back(old: Mapping[str, Any], story: Mapping[str, Any], fields: tuple[st
     back = list(fields)
     if fields and old.get("passes"):
         back.append("notes")
-    if fields and (old.get("reviewStatus") is not None or story.get("reviewStatus") == APPROVED):
-        back += SUBSTANCE
-    back += (field for field, _ in wrong_fields(story))
+    reviewed = old.get("reviewStatus") is not None or story.get("reviewStatus") == law.APPROVED
+    if fields and reviewed:
+        back += _SUBSTANCE
+    back += (field for field, _ in law.wrong_fields(story))
     gone = {field for field in back if field not in old}
     kept = {field: given for field, given in story.items() if field not in gone}
     return kept | {field: old[field] for field in back if field in old}

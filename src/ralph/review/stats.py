@@ -71,43 +71,18 @@ class StoryStats:
     recorded: int = 0  # reviews that journals here know of
     caught: tuple[tuple[int, str], ...] = ()  # by the how manieth review, what it found
 
-    @property
-    def first_time(self) -> bool:
-        """True if its first review had nothing to say."""
-        return self.outcome == "approved" and self.reviews == 1
-
 
 @value
 class Analytics:
-    """All stories of a list, in its order."""
+    """All stories of a list, in its order, and what they add up to."""
 
     stories: tuple[StoryStats, ...] = ()
-
-    @property
-    def done(self) -> int:
-        return sum(s.done for s in self.stories)
-
-    @property
-    def reviews(self) -> int:
-        return sum(s.reviews for s in self.stories)
-
-    @property
-    def recorded(self) -> int:
-        return sum(s.recorded for s in self.stories)
-
-    @property
-    def average(self) -> float:
-        """Reviews per story that was reviewed at all."""
-        reviewed = sum(s.reviews > 0 for s in self.stories)
-        return self.reviews / reviewed if reviewed else 0.0
-
-    @property
-    def first_time(self) -> int:
-        return sum(s.first_time for s in self.stories)
-
-    @property
-    def cap_hits(self) -> int:
-        return sum(s.cap_hit for s in self.stories)
+    done: int = 0
+    reviews: int = 0
+    recorded: int = 0
+    average: float = 0.0  # reviews per story that was reviewed at all
+    first_time: int = 0  # stories whose first review had nothing to say
+    cap_hits: int = 0
 
 
 def analytics(listing: Mapping[str, Any], reviews: Iterable[Review] = ()) -> Analytics:
@@ -115,8 +90,18 @@ def analytics(listing: Mapping[str, Any], reviews: Iterable[Review] = ()) -> Ana
     by_story: dict[str, list[Review]] = {}
     for review in reviews:
         by_story.setdefault(review.story, []).append(review)
-    stories = stories_of(listing).items()
-    return Analytics(tuple(_stats(story, by_story.get(name, [])) for name, story in stories))
+    listed = stories_of(listing).items()
+    stories = tuple(_stats(story, by_story.get(name, [])) for name, story in listed)
+    counted = [story.reviews for story in stories if story.reviews]
+    return Analytics(
+        stories,
+        done=sum(story.done for story in stories),
+        reviews=sum(counted),
+        recorded=sum(story.recorded for story in stories),
+        average=sum(counted) / len(counted) if counted else 0.0,
+        first_time=sum(story.outcome == "approved" and story.reviews == 1 for story in stories),
+        cap_hits=sum(story.cap_hit for story in stories),
+    )
 
 
 def _stats(story: Mapping[str, Any], reviews: list[Review]) -> StoryStats:

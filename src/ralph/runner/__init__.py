@@ -1,3 +1,3 @@
 """From a command to an exit code: a loop reads its command into a plan, wires it, and the run is
 carried out. Modules: `loops` (the table), `invocation`, `plan`, `wired`, `workplace`, `carry_out`,
-and those that a loop's wiring asks for: `checks`, `sandboxing`, `display`, `agent_hooks`, …"""
+and those that a loop's wiring asks for: `agent_setup`, `sandboxing`, `display`, …"""

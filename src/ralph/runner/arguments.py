@@ -3,24 +3,20 @@ it, so that a clone without any package can use it too."""
 
 import os
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from contextlib import suppress
 
-from ralph.errors import ConfigError
+from ralph.errors import ConfigError, failing
 from ralph.processes.ancestry import runs_above
-from ralph.text.plain import clean, one_line
-from ralph.text.redact import redact
+from ralph.text.plain import one_line, safe
 from ralph.ui.safe_stream import Channel
 
 
 def current_directory() -> str:
-    try:
+    remedy = "Go to one that is there, or name it: -C DIR"
+    with failing("the current directory cannot be used", remedy):
         return os.getcwd()
-    except OSError as error:
-        raise ConfigError(
-            f"the current directory cannot be used: {error.strerror}",
-            "Go to one that is there, or name it: -C DIR",
-        ) from error
 
 
 def proper(text: str, what: str) -> str:
@@ -31,9 +27,24 @@ def proper(text: str, what: str) -> str:
     raise ConfigError(f"{what} is not UTF-8 text", "Convert it: iconv -f latin1 -t utf-8")
 
 
+def text_of(data: bytes, what: str, most: int, remedy: str = "") -> str:
+    """The text in these bytes, if it is one and not too long."""
+    if len(data) > most:
+        raise ConfigError(f"{what} is larger than {most >> 20} MB", remedy)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        code = "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
+        words = f"If it is text, convert it: iconv -f {code} -t utf-8"
+        raise ConfigError(f"{what} is not UTF-8 text (byte {error.start})", words) from error
+    if "\0" in text:
+        raise ConfigError(f"{what} contains a NUL byte: it is not text", remedy)
+    return text
+
+
 def shown(text: str) -> str:
     """A text of somebody, safe on one line of a terminal."""
-    return one_line(redact(clean(text)))
+    return one_line(safe(text))
 
 
 def warn(*words: str) -> None:

@@ -1,51 +1,48 @@
 """One run from beginning to end: lock, journal, readers, engine, and the last word."""
 
 import os
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ralph import __version__
-from ralph.errors import RalphError
-from ralph.files.state_dir import (
-    ensure_state_root,
-    link_run,
-    make_run_dir,
-    project_dir,
-)
+from ralph.errors import ConfigError, RalphError
+from ralph.files.state_dir import ensure_state_root, link_run, make_run_dir, project_dir
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.ledger import Ledger
 from ralph.journal.lock import NAME as LOCK_NAME
-from ralph.journal.lock import Lock, Owner, claimed, read_owner
+from ralph.journal.lock import Lock, claimed, read_owner
 from ralph.journal.recovery import History, recover
 from ralph.journal.run_id import new_run_id
-from ralph.kernel.engine import run
+from ralph.kernel.engine import first_order, run
 from ralph.kernel.facts import Fact, Resumed, Started
 from ralph.kernel.ports import Ports
 from ralph.kernel.state import RunState, replay
+from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
+from ralph.runner.agent_setup import build_agent
 from ralph.runner.display import Attention, Display, Recorder, merged
-from ralph.runner.dry_run import show_first_turn
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.kept import keep_plan, plan_again
 from ralph.runner.plan import Plan, loop_named
 from ralph.runner.wired import AgentReaders, RunContext
-
-if TYPE_CHECKING:
-    pass
+from ralph.text.redact import redact, redacted_json
+from ralph.ui.jsonlines import stop_line
 
 
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
     plan = loop_named(name).read(invocation)
     if invocation.flags.get("dry_run"):
-        return show_first_turn(invocation, plan)
+        return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
     with _locked(plan, run_id):
@@ -54,6 +51,26 @@ def execute(name: str, invocation: Invocation) -> int:
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
         return _carried_out(invocation, plan, run_dir, History())
+
+
+def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
+    """Print the prompt and the command of the first turn, and begin nothing."""
+    assert plan.loop.first is not None, "a command without it has no --dry-run"
+    order = first_order(plan.loop.first(plan), plan.backlog(), time.time())
+    if order is None:
+        raise ConfigError(*plan.loop.none_first)
+    by = plan.agents[-1] if order.role is Role.REVIEW else plan
+    launch = build_agent(by, by.project, may_probe=False).launch(order)
+    if invocation.flags["in_json"]:
+        shown = {"type": "dry_run", "time": time.time(), "run": None}
+        first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
+        lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
+    else:
+        argv, how = launch.shown(order.prompt)
+        lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines = [redact(line) for line in lines]
+    print(*lines, sep="\n", file=invocation.out)
+    return 0
 
 
 def go_on(invocation: Invocation, run_dir: str) -> int:
@@ -73,21 +90,18 @@ def _carried_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history:
 @contextmanager
 def _locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
     path = os.path.join(plan.project, LOCK_NAME)
-    _end_orphans_of(read_owner(path))  # one of them may hold the lock
+    owner = read_owner(path)
+    if owner is not None and not owner.is_alive() and sys.platform == "linux":
+        # Ralph and its keeper were both killed (ADR 10); what they left may hold the lock.
+        from ralph.processes.keeper import end_orphans
+
+        end_orphans(owner.run)
     lock = Lock(path)
     lock.acquire(run_id, time.time())
     try:
         yield
     finally:
         lock.release()
-
-
-def _end_orphans_of(owner: Owner | None) -> None:
-    """End what a run left behind whose Ralph and keeper were both killed (ADR 10)."""
-    if owner is not None and not owner.is_alive() and sys.platform == "linux":
-        from ralph.processes.orphans import end_orphans
-
-        end_orphans(owner.run)
 
 
 def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> Reason:
@@ -110,28 +124,20 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
     ):
         tell, marks = display.console.note, plan.loop.marks(plan)
         attention = Attention(heard, SignalFiles(run_dir), display.console, marks)
-        context = RunContext(run_dir, before, journal, attention, start, tell, cleanup)
-        wired = plan.loop.wire(plan, context)
         ledger = Ledger(plan.project, tell, history.facts, plan.lead)
-        recorder = Recorder(journal, (*display.readers, ledger, *wired.readers))
-        display.introduce(plan, wired.notes)
+        recorder = Recorder(journal, [*display.readers, ledger])
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
-        agent, world = wired.agent(readers), wired.world
-        ports = Ports(agent, world, recorder, SystemClock(), world.trees)
+        context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
+        wired = plan.loop.wire(plan, context)
+        recorder.readers.extend(wired.readers)
+        display.introduce(plan, wired.notes)
+        ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
         state = first_state(plan, run_dir, wired.policy.name, recorder, history)
         stop = run(wired.policy, ports, state)
-        _forget_view(run_dir, stop)
+        if stop.reason is not Reason.INTERRUPTED:  # nobody asks any more what would be committed
+            shutil.rmtree(os.path.join(run_dir, "view"), ignore_errors=True)
     display.end(stop, journal.path)
     return stop.reason
-
-
-def _forget_view(run_dir: str, stop: Stop) -> None:
-    """Of a run that is over nobody asks what would be committed."""
-    view = os.path.join(run_dir, "view")
-    if stop.reason is not Reason.INTERRUPTED and os.path.isdir(view):
-        import shutil
-
-        shutil.rmtree(view, ignore_errors=True)
 
 
 @contextmanager
@@ -151,26 +157,24 @@ def first_state(
     plan: Plan[Any], run_dir: str, profile: str, recorder: Recorder, history: History
 ) -> RunState:
     """The state in which the engine begins; what leads there is recorded."""
-    first: tuple[Fact, ...] = (_started(plan, run_dir, profile),)
-    if history.facts:
-        # What happened before the crash first: the time since then does not count.
-        first = (*history.recovered, Resumed(time.time(), os.getpid()))
+    now, pid = time.time(), os.getpid()
+    # What happened before the crash first: the time since then does not count.
+    first: tuple[Fact, ...] = (*history.recovered, Resumed(now, pid))
+    if not history.facts:
+        started = Started(
+            time=now,
+            run=os.path.basename(run_dir),
+            profile=profile,
+            workspace=plan.workspace,
+            pid=pid,
+            version=__version__,
+            settings=merged(plan),
+            limits=plan.limits,
+            agent=plan.kind,
+            model=plan.model,
+            workers=plan.workers,
+        )
+        first = (started,)
     for fact in first:
         recorder.record(fact)
     return replay(first, replay(history.facts))
-
-
-def _started(plan: Plan[Any], run_dir: str, profile: str) -> Started:
-    return Started(
-        time=time.time(),
-        run=os.path.basename(run_dir),
-        profile=profile,
-        workspace=plan.workspace,
-        pid=os.getpid(),
-        version=__version__,
-        settings=merged(plan),
-        limits=plan.limits,
-        agent=plan.kind,
-        model=plan.model,
-        workers=plan.workers,
-    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
-from ralph.agents.kinds import Launch
+from ralph.agents.clis import Launch
 from ralph.files.state_dir import is_inside
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.kernel.events import AgentEvent
@@ -22,14 +22,13 @@ from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 from ralph.text.plain import columns
-from ralph.text.redact import redact
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines
-from ralph.ui.live.board import Board, tag_of
+from ralph.ui.lines import Reader
+from ralph.ui.live.activity import Board, tag_of
 from ralph.ui.live.region import live_width
-from ralph.ui.reader import Reader
-from ralph.ui.style import Style, Wishes
-from ralph.ui.terminal import size_of, style_of
+from ralph.ui.safe_stream import Channel
+from ralph.ui.style import Style, size_of, style_of
 
 _NARROWEST = 20  # columns beside a tag
 
@@ -61,16 +60,14 @@ class Recorder:
     """The journal first, then everybody who reads along."""
 
     journal: FileJournal
-    readers: tuple[Reader, ...]
+    readers: list[Reader]
 
     def record(self, fact: Fact) -> None:
-        """Keep a fact, then tell it."""
         self.journal.record(fact)
         for reader in self.readers:
             reader.on_fact(fact)
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """Tell what the agent's stream says."""
         for reader in self.readers:
             reader.on_events(events)
 
@@ -99,21 +96,21 @@ class Display:
         may write between its lines, and a `board` shows what they do."""
         settings, flags = plan.settings, invocation.flags
         in_json = bool(flags["in_json"])
-        err_style = _style(invocation, plan, "err")
-        width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
-        task = plan.task
+        err_style = _style(invocation.err, invocation, plan)
+        task, width = plan.task, None
+        if not in_json:
+            width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
         briefing = replace(plan.briefing, journal=os.path.join(run_dir, JOURNAL), worker=bool(task))
         console = Console(
             invocation.out,
             invocation.err,
-            _style(invocation, plan, "out"),
+            _style(invocation.out, invocation, plan),
             stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
             verbose=bool(flags["verbose"]),
             briefing=briefing,
             clock=time.time,
-            redact=redact,
             err_style=err_style,
-            width=None if in_json else width and _beside_tag(width, task),
+            width=width and (lambda: (whole := width()) and _room(whole, task)),
             height=lambda: size_of(invocation.err)[1],
             live=not task,
             state=state,
@@ -123,13 +120,10 @@ class Display:
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
         if not in_json:
             return cls(console, None, (console, *also), board)
+        lost = "; the run goes on without it."
+        out = Channel(invocation.out, lambda why: console.note(f"stdout {why}{lost}"))
         lines = JsonLines(
-            invocation.out,
-            os.path.basename(run_dir),
-            clock=time.time,
-            state=state,
-            task=task,
-            on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
+            out.write, os.path.basename(run_dir), clock=time.time, state=state, task=task
         )
         # A run has one last line, which is not a worker's.
         return cls(console, None if task else lines, (lines, console, *also), board)
@@ -143,24 +137,21 @@ class Display:
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
-        if plan.task:  # its lead has said it
-            for note in notes:
-                console.note(note)
-            return
-        for name in plan.loaded.files:
-            console.debug(f"Loading settings from {name}")
-        console.debug(f"Settings: {merged(plan)}")
-        payer = f"; paid by {environment.payer}" if environment.payer else ""
-        withheld = ", ".join(environment.removed)
-        tail = f"; not passed on: {withheld}" if withheld else ""
-        console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
-        if plan.price_words and plan.settings.stream_agent_output:
-            console.note(f"Prices: {plan.price_words}")
-        if is_inside(plan.state_root, plan.workspace):
-            console.note(
-                f"The state directory {plan.state_root} is in the workspace, where the agent can "
-                "change it; better: export RALPH_STATE_DIR=/some/where"
-            )
+        if not plan.task:  # else its lead has said it
+            for name in plan.loaded.files:
+                console.debug(f"Loading settings from {name}")
+            console.debug(f"Settings: {merged(plan)}")
+            payer = f"; paid by {environment.payer}" if environment.payer else ""
+            withheld = ", ".join(environment.removed)
+            tail = f"; not passed on: {withheld}" if withheld else ""
+            console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
+            if plan.price_words and plan.settings.stream_agent_output:
+                console.note(f"Prices: {plan.price_words}")
+            if is_inside(plan.state_root, plan.workspace):
+                console.note(
+                    f"The state directory {plan.state_root} is in the workspace, where the agent "
+                    "can change it; better: export RALPH_STATE_DIR=/some/where"
+                )
         for note in notes:
             console.note(note)
 
@@ -178,15 +169,9 @@ def merged(plan: Plan[Any]) -> str:
     return json.dumps(redacted(dict(plan.loaded.merged)))
 
 
-def _style(invocation: Invocation, plan: Plan[Any], stream: str) -> Style:
-    flags, display = invocation.flags, plan.settings.display
-    file = invocation.out if stream == "out" else invocation.err
-    style = style_of(
-        file,
-        invocation.environ,
-        Wishes(display.emoji, display.color, display.timestamps),
-        Wishes(flags["emoji"], flags["color"], flags["timestamps"]),
-    )
+def _style(file: TextIO | None, invocation: Invocation, plan: Plan[Any]) -> Style:
+    display = plan.settings.display
+    style = style_of(file, invocation.environ, display, invocation.flags)
     return replace(
         style,
         width=style.width and _room(style.width, plan.task),
@@ -195,12 +180,8 @@ def _style(invocation: Invocation, plan: Plan[Any], stream: str) -> Style:
     )
 
 
-def _beside_tag(width: Callable[[], int], task: str) -> Callable[[], int]:
-    """The width left beside the tag before a worker's lines."""
-    return lambda: (whole := width()) and _room(whole, task)
-
-
 def _room(width: int, task: str) -> int:
+    """The columns that are left beside the tag before a worker's lines."""
     return max(_NARROWEST, width - columns(tag_of(task))) if task else width
 
 

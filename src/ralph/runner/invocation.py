@@ -9,8 +9,7 @@ from ralph.kernel.world import Signals
 if TYPE_CHECKING:
     from ralph.kernel.state import RunState
     from ralph.processes.keeper_main import Launched
-    from ralph.ui.lines import Briefing
-    from ralph.ui.reader import Reader
+    from ralph.ui.lines import Briefing, Reader
 
 AGENT_FLAGS = {  # flag -> the setting it overrides, in every loop
     "--stream-agent-output": "streamAgentOutput",

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ralph.errors import StateError
+from ralph.errors import StateError, failing
 from ralph.kernel.world import Signals
 from ralph.processes.child import UNBOUND, Starter, start
 from ralph.processes.signals import SignalCounter
 from ralph.runner.invocation import Invocation
 
 if TYPE_CHECKING:
-    from ralph.processes.keeper import Keeper
     from ralph.processes.keeper_main import Launched
 
 
@@ -38,35 +37,16 @@ def keeping(
 ) -> Iterator[Starter]:
     """Start the run's children by a keeper, where the system can have one. A program that is not
     ours must not adopt: its own children would be ended with the run's."""
-    keeper = _keeper(begun, end_grace, jobs, adopts=adopts, run=run)
-    if keeper is None:
+    if sys.platform == "linux":
+        from ralph.processes.keeper import Keeper
+        from ralph.processes.keeper_main import is_possible
+    if sys.platform != "linux" or not is_possible():
         yield partial(start, most_grace=end_grace)
         return
-    try:
+    keeper = Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)
+    with failing("the machine cannot start a process now", "Try again later.", StateError):
         keeper.begin()
-    except OSError as error:
-        raise StateError(
-            f"the machine cannot start a process now: {error.strerror}", "Try again later."
-        ) from error
     try:
         yield keeper
     finally:
         keeper.close()
-
-
-def _keeper(
-    begun: "Launched | None",
-    end_grace: float,
-    jobs: Callable[[int], tuple[int, ...]],
-    *,
-    adopts: bool,
-    run: str,
-) -> "Keeper | None":
-    if sys.platform != "linux":
-        return None
-    from ralph.processes.keeper import Keeper
-    from ralph.processes.keeper_main import is_possible
-
-    if not is_possible():
-        return None
-    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)

@@ -1,29 +1,26 @@
-"""Prices of turns: the model asked for, what its tokens cost, and limits that nobody could
-count (ADR 22)."""
+"""Prices of turns: the model asked for, what its tokens cost, limits nobody can count (ADR 22)."""
 
-from ralph.agents.kinds import AgentModule, split_flags, value_in
-from ralph.errors import ConfigError
+from ralph.agents.clis import Cli
+from ralph.agents.kinds import split_flags, value_in
 from ralph.kernel.limits import Prices, per_million
 from ralph.settings.load import Loaded
 from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
 
 
-def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
+def asked_model(settings: Settings, cli: Cli, command: tuple[str, ...]) -> str | None:
     """`agent.model`, else what the agent's own arguments ask for."""
     arguments = (*command[1:], *split_flags(settings.agent.flags))
-    return settings.agent.model or value_in(arguments, module.MODEL_FLAGS)
+    return settings.agent.model or value_in(arguments, cli.model_flags)
 
 
-def prices_of(
-    settings: Settings, module: AgentModule, command: tuple[str, ...]
-) -> tuple[Prices | None, str]:
+def prices_of(settings: Settings, cli: Cli, command: tuple[str, ...]) -> tuple[Prices | None, str]:
     """Prices of tokens, from the settings or the bundled list, with words about it (ADR 22)."""
     if settings.agent.prices:
         prices = settings.agent.prices.prices()
         return prices, f"agent.prices: {per_million(prices)}"
-    model = asked_model(settings, module, command)
-    if model is None or not module.REPORTS:
+    model = asked_model(settings, cli, command)
+    if model is None or not cli.reports:
         return None, ""
     from ralph.agents.prices import listed, price_words
 
@@ -31,26 +28,25 @@ def prices_of(
     if found is None:
         return None, ""
     # An agent that reports cost may not know this model's; then the list does.
-    return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
+    return found.prices, price_words(found) if cli.reports == "tokens" else ""
 
 
 def uncounted(
-    settings: Settings, module: AgentModule, name: str, kind: str, *, priced: bool
+    settings: Settings, cli: Cli, name: str, kind: str, *, priced: bool
 ) -> tuple[str, str] | None:
     """The reason why the agent's cost cannot be counted, and a remedy; None if it can."""
-    if module.REPORTS == "":
+    if cli.reports == "":
         return f"{name} reports no cost", "Use --max-time or -m instead."
-    if module.REPORTS == "tokens" and not priced:
-        return f"{name} reports no cost, only tokens", _price_remedy(kind)
+    if cli.reports == "tokens" and not priced:
+        from ralph.agents.prices import known_models
+
+        models = ", ".join(known_models(kind))
+        others = f"name with --model one whose price is known: {models}" if models else ""
+        remedy = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
+        return f"{name} reports no cost, only tokens", f"{remedy}, or {others or 'use --max-time'}."
     if not settings.stream_agent_output:
         return f"without its stream {name} reports no cost", "Use --stream-agent-output."
     return None
-
-
-def refuse_uncounted(limit: str | None, why: tuple[str, str] | None) -> None:
-    """A limit that nobody counts against would be a lie (ADR 15)."""
-    if limit is not None and why is not None:
-        raise ConfigError(f"{limit}: {why[0]}", why[1])
 
 
 def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
@@ -61,13 +57,3 @@ def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
             origin = loaded.origins[name]
             return origin if origin.startswith("--") else f"{origin}: {name}"
     return None
-
-
-def _price_remedy(kind: str) -> str:
-    from ralph.agents.prices import known_models
-
-    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
-    models = ", ".join(known_models(kind))
-    if not models:
-        return f"{set_them}, or use --max-time."
-    return f"{set_them}, or name with --model one whose price is known: {models}."

@@ -5,33 +5,24 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ralph.agents.environment import Environment, agent_environment
-from ralph.agents.kinds import (
-    AgentModule,
-    Request,
-    find_command,
-    kind_of,
-    module_of,
-    named_command,
-    split_flags,
-)
+from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
+from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
 from ralph.kernel.limits import Limits, Prices
-from ralph.kernel.patience import Patience
 from ralph.kernel.ports import Policy
+from ralph.kernel.rules import Patience
 from ralph.kernel.tasks.task import Backlog
-from ralph.kernel.turn import Order
 from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals
 from ralph.runner.invocation import Invocation
 from ralph.runner.loops import LOOPS
-from ralph.runner.money import asked_model, limit_of_money, prices_of, refuse_uncounted, uncounted
+from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.wired import RunContext, Wired
+from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
 from ralph.settings.schema import AgentSettings, Settings
-from ralph.settings.secrets import secrets_in
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
@@ -59,13 +50,12 @@ _Work = TypeVar("_Work", bound=LoopWork)
 
 @value
 class Loop:
-    """One way of working."""
-
     read: Callable[[Invocation], "Plan[Any]"]  # the command, into a plan; nothing is made
     again: Callable[[Invocation, Loaded, Mapping[str, Any], str], "Plan[Any]"]  # to resume a run
     wire: Callable[["Plan[Any]", RunContext], Wired]
     policy: Callable[[Loaded], Policy]  # with its ladders as these settings have them, to look at
-    first: Callable[["Plan[Any]"], tuple["Plan[Any]", Order]] | None = None  # for `--dry-run`
+    first: Callable[["Plan[Any]"], Policy] | None = None  # for `--dry-run`: it settles nothing
+    none_first: tuple[str, str] = ("nothing can be started", "")  # that, and what to type
     unattended: bool = True  # a sandbox is permission enough for the agent
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
@@ -77,7 +67,9 @@ class Loop:
 
 
 def loop_named(name: str) -> Loop:
-    """A loop of the table."""
+    """A loop of the table; ValueError for a name that is not in it."""
+    if name not in LOOPS:
+        raise ValueError(f"there is no loop {name!r}")
     loop = importlib.import_module(LOOPS[name][0]).LOOP
     assert isinstance(loop, Loop)
     return loop
@@ -124,7 +116,7 @@ class Plan(Generic[_Work_co]):
     briefing: Briefing
     command: tuple[str, ...]
     kind: str
-    module: AgentModule
+    cli: Cli
     environment: Environment
     state_root: str
     scope: str  # the directory in which there may be one such run at a time (ADR 10)
@@ -147,12 +139,16 @@ class Plan(Generic[_Work_co]):
     @property
     def model(self) -> str:
         """The model that is asked for, by Ralph's setting or the agent's own flag."""
-        return asked_model(self.settings, self.module, self.command) or ""
+        return asked_model(self.settings, self.cli, self.command) or ""
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
         return self.loaded.settings
+
+    @property
+    def is_contained(self) -> bool:
+        """True if the agent works in a sandbox that it cannot leave."""
+        return self.sandbox is not None and self.sandbox.can.contain
 
     @property
     def agents(self) -> "tuple[Plan[Any], ...]":
@@ -186,17 +182,13 @@ def planned(
     settings, agent = loaded.settings, loaded.settings.agent
     command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
-    module = module_of(kind)
-    prices, words = prices_of(settings, module, command)
+    cli = CLIS[kind]
+    prices, words = prices_of(settings, cli, command)
     if not terms.over:
-        why = uncounted(settings, module, command[0], kind, priced=prices is not None)
-        refuse_uncounted(limit_of_money(loaded, terms.money), why)
-        _refuse_what_cannot_work(settings, module, command, tasks)
-    briefing = Briefing(
-        iterations=settings.maximum_iterations,
-        guardrails=frozenset(g.command for g in settings.guardrails),
-        permission_hint=module.PERMISSION_HINT,
-    )
+        limit, priced = limit_of_money(loaded, terms.money), prices is not None
+        if limit and (why := uncounted(settings, cli, command[0], kind, priced=priced)):
+            raise ConfigError(f"{limit}: {why[0]}", why[1])  # it would be a lie (ADR 15)
+        _refuse_what_cannot_work(settings, cli, command, tasks)
     here, root = invocation.workspace, state_root(invocation.environ)
     know(secrets_in(invocation.environ, settings, (here, root)))
     return Plan(
@@ -207,10 +199,14 @@ def planned(
         loaded=loaded,
         backlog=backlog,
         limits=limits_of(settings),
-        briefing=briefing,
+        briefing=Briefing(
+            iterations=settings.maximum_iterations,
+            guardrails=frozenset(g.command for g in settings.guardrails),
+            permission_hint=cli.permission_hint,
+        ),
         command=command,
         kind=kind,
-        module=module,
+        cli=cli,
         environment=_environment(invocation, agent, command[0]),
         state_root=root,
         scope=here,
@@ -233,18 +229,17 @@ def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> 
 
 
 def _refuse_what_cannot_work(
-    settings: Settings, module: AgentModule, command: tuple[str, ...], backlog: Backlog
+    settings: Settings, cli: Cli, command: tuple[str, ...], backlog: Backlog
 ) -> None:
     """Refuse before the first iteration what would fail in each."""
     prompt = backlog.tasks[0].text if backlog.tasks else ""
     agent, flags = settings.agent, split_flags(settings.agent.flags)
-    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    cli.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     for task in settings.scm.tasks if settings.scm else ():
         task_words(task)
 
 
 def limits_of(settings: Settings) -> Limits:
-    """The limits of a run, by the settings."""
     return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
 
 

@@ -3,16 +3,18 @@
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralph.errors import ConfigError
+from ralph.hosts.hosts import SOURCE
 from ralph.kernel.value import replace
-from ralph.runner.agent_hooks import guard_words, hook_places
+from ralph.runner.agent_setup import guard_words
 from ralph.runner.plan import DIRECT, LoopWork, Plan, Sandboxing
 from ralph.sandbox.credentials import Secrets, at_home, secrets_of
-from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy
-from ralph.sandbox.policy import is_within
+from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy, is_within
 from ralph.sandbox.tools import PRIVATE, is_hidden
 from ralph.text.words import listed
 
@@ -25,36 +27,27 @@ _Work = TypeVar("_Work", bound=LoopWork)
 
 
 def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:
-    """The plan with the sandbox that the settings ask for, tried for real."""
+    """The plan with the sandbox that the settings ask for, tried for real. ConfigError if it cannot
+    be had: what was asked for is never quietly left out."""
     if plan.settings.sandbox is None:
         for name in ("network", "sandboxShow"):
             flag = plan.loaded.origins.get(name, "")
             if flag.startswith("--"):
                 raise ConfigError(f"{flag} is for a sandbox, and there is none", "Add --sandbox.")
         return plan
-    sandbox = _sandboxing(plan, plan.settings.sandbox)
-    others = tuple(replace(other, sandbox=sandbox) for other in plan.others)
-    return replace(plan, sandbox=sandbox, others=others)
-
-
-def _sandboxing(plan: Plan[Any], wish: str) -> Sandboxing:
-    """ConfigError if it cannot be had: what was asked for is never quietly left out."""
     from ralph.sandbox import catalog
 
     policy = SandboxPolicy(plan.environ, plan.state_root)
-    found = catalog.usable(wish, plan.workspace, policy)
+    found = catalog.usable(plan.settings.sandbox, plan.workspace, policy)
     network = _network(plan, found.name, found.can)
-    guard = "" if found.can.contain else guard_words(plan)
-    secrets = _secrets(plan)
-    words = hidden_words(secrets, plan.workspace, plan.environ)
-    hides = words if found.name in HIDING else ""
-    return Sandboxing(found.name, found.can, network, secrets, guard, hides)
-
-
-def _secrets(plan: Plan[Any]) -> Secrets:
-    """Credentials that no agent of the run needs; guardrails see what the agents see."""
+    # No agent of the run needs these; guardrails see what the agents see.
     agents = [(a.kind, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
-    return secrets_of(agents, plan.settings.sandbox_show)
+    secrets = secrets_of(agents, plan.settings.sandbox_show)
+    hides = hidden_words(secrets, plan.workspace, plan.environ) if found.name in HIDING else ""
+    guard = "" if found.can.contain else guard_words(plan)
+    sandbox = Sandboxing(found.name, found.can, network, secrets, guard, hides)
+    others = tuple(replace(other, sandbox=sandbox) for other in plan.others)
+    return replace(plan, sandbox=sandbox, others=others)
 
 
 def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> str:
@@ -66,8 +59,7 @@ def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> 
 
 def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     from ralph.agents.kinds import split_flags
-    from ralph.sandbox.allowed_hosts import hosts_of
-    from ralph.sandbox.network import network_of
+    from ralph.sandbox.network import hosts_of, network_of
 
     try:
         wish = None if plan.settings.network is None else network_of(plan.settings.network)
@@ -76,12 +68,7 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
             f"Invalid value for '--network': {error}", "Try: ralph run --help"
         ) from None
     if not can.egress:
-        if wish not in (None, ON):
-            raise ConfigError(
-                f"sandbox {name} cannot keep an agent off the network",
-                "Use overlay, or say that it may call everybody: --network on",
-            )
-        return ON
+        return on_the_network(f"sandbox {name}", wish, "an agent")
     if wish == ON and name == "srt":
         raise ConfigError("srt lets nobody call everybody", "Name the hosts: --network HOST,...")
     if wish in (OFF, ON):
@@ -93,13 +80,23 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
+def on_the_network(name: str, wish: Network | None, whom: str) -> Network:
+    """The network of a sandbox that cannot keep anybody off it; a wish for less is refused."""
+    if wish not in (None, ON):
+        raise ConfigError(
+            f"{name} cannot keep {whom} off the network",
+            "Use overlay, or say that it may call everybody: --network on",
+        )
+    return ON
+
+
 def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | None":
     """The sandboxes of a run; None where it works in place. `state`: where they keep their layers
     instead of in the state directory."""
     if plan.sandbox is None or plan.sandbox.backend == DIRECT:
         return None
     from ralph.sandbox import catalog
-    from ralph.sandbox.logins import Login
+    from ralph.sandbox.credentials import Login
     from ralph.sandbox.run_layers import RunLayers
 
     policy = SandboxPolicy(
@@ -109,13 +106,13 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
         network=plan.sandbox.network,
         secret=plan.sandbox.secrets.hidden,
         visible=(*_visible(plan), *plan.sandbox.secrets.shown),
-        programs=_programs(plan),
+        programs=(*(one.command[0] for one in plan.agents), *_programs_of_guardrails(plan)),
         home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
     return RunLayers(
         backend,
-        plan.workspace,
+        os.path.realpath(plan.workspace),
         policy,
         run_dir=run_dir,
         logins=tuple(Login(one.kind, one.environment.values) for one in plan.agents),
@@ -127,7 +124,7 @@ def _visible(plan: Plan[Any]) -> tuple[str, ...]:
     """Directories of the agents' programs, and of ours for hooks, also in a temporary directory."""
     places = [place for one in plan.agents for place in _places(one.command[0], plan.environ)]
     if plan.loop.hooks:
-        places += [place for place in hook_places() if is_hidden(place)]
+        places += filter(is_hidden, (SOURCE, sys.prefix, sys.base_prefix))
     return tuple(dict.fromkeys(places))
 
 
@@ -143,16 +140,9 @@ def _places(command: str, environ: Mapping[str, str]) -> list[str]:
     return [real if place in PRIVATE else place for place in places]
 
 
-def _programs(plan: Plan[Any]) -> tuple[str, ...]:
-    """The agents', and what guardrails name by an absolute path."""
-    words = (word for rail in plan.settings.guardrails for word in _words(rail.command))
-    named = (word.rpartition("=")[2] for word in words)
-    return (*(one.command[0] for one in plan.agents), *filter(os.path.isabs, named))
-
-
-def _words(command: str) -> list[str]:
-    """A line of shell, as far as one can see without running it."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
+def _programs_of_guardrails(plan: Plan[Any]) -> Iterator[str]:
+    """The programs that guardrails name by an absolute path, as far as one can see that."""
+    for rail in plan.settings.guardrails:
+        with suppress(ValueError):  # no line of shell
+            named = (word.rpartition("=")[2] for word in shlex.split(rail.command))
+            yield from filter(os.path.isabs, named)

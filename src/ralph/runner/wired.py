@@ -4,24 +4,21 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ralph.agents.kinds import Launch
+from ralph.agents.clis import Launch
 from ralph.journal.journal import FileJournal
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Launching
-from ralph.kernel.ports import Agent, Policy
+from ralph.kernel.ports import Agent, Policy, Workspace
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Order
 from ralph.kernel.value import value
 from ralph.kernel.world import Signals
 from ralph.processes.child import Starter
-from ralph.runner.survey import Workspace
-from ralph.ui.reader import Reader
+from ralph.ui.lines import Reader
 
 
 @value
 class AgentReaders:
-    """Hear of an agent's work."""
-
     on_events: Callable[[Sequence[AgentEvent]], None] = lambda _: None
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None
     record: Callable[[Launching], None] = lambda _: None
@@ -35,13 +32,13 @@ class RunContext:
     before: RunState  # where it goes on
     journal: FileJournal
     attention: Callable[[], Signals]
+    readers: AgentReaders
     start: Starter
     tell: Callable[[str], None]
     cleanup: ExitStack
 
     @property
     def name(self) -> str:
-        """The run's id."""
         return os.path.basename(self.directory)
 
 
@@ -50,7 +47,7 @@ class Wired:
     """A loop joined to the world."""
 
     policy: Policy
-    agent: Callable[[AgentReaders], Agent]
+    agent: Agent
     world: Workspace
     readers: tuple[Reader, ...] = ()  # beside the display
     notes: tuple[str, ...] = ()  # for people, before the first turn

@@ -1,98 +1,196 @@
-"""The workplace of a run whose turns change files: what is protected, contained and proven."""
+"""The workplace of a run whose turns change files: protected, contained, checked and proven."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ralph.agents.cli_agent import CliAgent, Setup, take_file
-from ralph.agents.kinds import split_flags, without
-from ralph.agents.probe import Probe
-from ralph.agents.turn_files import Filing, NumberedFiles
+from ralph.agents.turn_files import NumberedFiles
+from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir
+from ralph.gates.guardrail import GatePlace, Guardrail, slugs
 from ralph.gates.protect import ProtectGate, Protector
-from ralph.kernel.patience import Patience
-from ralph.kernel.ports import Agent, Gate, NoTrees, Policy
-from ralph.kernel.value import replace, value
-from ralph.processes.child import Starter, start
-from ralph.runner.agent_hooks import hook_environment, hook_flags, keep_what_there_is, told_window
-from ralph.runner.checks import Checks
-from ralph.runner.permissions import permission_flags
+from ralph.kernel.ports import Agent, Gate, Gates, Policy, Trees, Workspace
+from ralph.kernel.rules import Patience
+from ralph.kernel.value import replace
+from ralph.kernel.world import hurried
+from ralph.processes.child import Command
+from ralph.runner.agent_setup import build_agent, hook_environment, keep_uncommitted
 from ralph.runner.plan import Plan
-from ralph.runner.survey import Workspace
-from ralph.runner.wired import AgentReaders, RunContext
+from ralph.runner.wired import RunContext
 
 if TYPE_CHECKING:
+    from ralph.gates.clean_room import CleanRoom
     from ralph.git.checkpoint.trees import GitTrees
-    from ralph.sandbox.run_layers import RunLayers
 
 
-@value
 class Workplace:
-    """A run's workspace, and what keeps watch over it."""
+    """A run's workspace, and what keeps watch over it. The run's end closes it."""
 
-    plan: Plan[Any]
-    run: RunContext
-    protector: Protector
-    layers: "RunLayers | None"  # None: in place
-    trees: "GitTrees | None"  # None: nobody asks what would be committed
-    checks: Checks
+    def __init__(
+        self,
+        plan: Plan[Any],
+        run: RunContext,
+        trees: "GitTrees | None",
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """`trees` is None where nobody asks what would be committed; `tell` hears of sandboxes."""
+        self.plan, self.run, self.trees = plan, run, trees
+        patterns = (*plan.settings.protect, *_hooks_elsewhere(plan))
+        store = os.path.join(run.directory, "protected")
+        self.protector = Protector(plan.workspace, patterns, store)
+        self._layers = None  # None: in place
+        if plan.sandbox is not None:
+            from ralph.runner.sandboxing import layers_of
 
-    def law(self, *, always: bool = False) -> tuple[Gate, ...]:
+            self._layers = layers_of(plan, run.directory)
+        if self._layers is not None:
+            self._layers.tell = tell or run.tell
+            run.cleanup.callback(self._layers.close)
+        self._room = self._clean_room() if plan.settings.proof == "clean" else None
+        self._outside = GatePlace(
+            plan.workspace,
+            run.directory,
+            plan.environ,
+            plan.settings.output_truncate_chars,
+            run.attention,
+            plan.settings.stop_grace,
+            plan.limits.seconds,
+            run.start,
+            self._room.workspace if self._room else "",
+        )
+        self.inside = self._inside()  # where commands run: contained, if the agent is
+
+    def law(self, *, always: bool = False) -> Gates:
         """The gate that puts back what nobody may change; `always`: also if the settings protect
         nothing, since the loop itself does."""
         if not self.plan.settings.protect and not always:
             return ()
         return (ProtectGate(self.protector, self.plan.workspace, self.run.directory),)
 
+    def secrets(self, *, history: bool = True) -> Gates:
+        """The gate that lets no secret be committed. Commits of the agent count where they stay in
+        the `history`."""
+        if self.trees is None:
+            return ()
+        from ralph.gates.secrets import SecretsGate
+
+        allow = self.plan.settings.secrets.allow
+        return (SecretsGate(self.trees, allow, self.run.tell, history=history),)
+
+    def guardrails(self) -> Gates:
+        """Those of the settings."""
+        rails, gates = self.plan.settings.guardrails, []
+        names = slugs(tuple(rail.command for rail in rails))
+        for rail, slug in zip(rails, names, strict=True):
+            place = self.inside if rail.sandbox else self._outside
+            action, hint = rail.fail_action, rail.hint or ""
+            gates.append(Guardrail(rail.command, place, slug, action, hint, rail.timeout))
+        return tuple(map(self.in_room, gates))
+
+    def in_room(self, gate: Gate) -> Gate:
+        """The gate in the clean room, where the run has one."""
+        if self._room is None:
+            return gate
+        from ralph.gates.clean_room import InCleanRoom
+
+        return InCleanRoom(gate, self._room)
+
+    def _inside(self) -> GatePlace:
+        plan, layers, room = self.plan, self._layers, self._room
+        if layers is None or not plan.is_contained:
+            return self._outside
+        if room is not None:
+            from ralph.runner.sandboxing import layers_of
+
+            there = replace(plan, workspace=room.workspace)
+            layers = layers_of(there, self.run.directory, f"{room.top}-layers")
+            assert layers is not None
+            self.run.cleanup.callback(layers.close)
+        return replace(self._outside, start=layers.check)
+
+    def _clean_room(self) -> "CleanRoom":
+        from ralph.gates.clean_room import CleanRoom
+
+        if self.trees is None:
+            where = self.plan.workspace
+            raise ConfigError(
+                f'proof: "clean" needs a git repository, and {where} is in none',
+                'Try: git init && git add -A && git commit -m "Begin"',
+            )
+        room = CleanRoom(self.trees, self._set_up)
+        self.run.cleanup.callback(room.close)
+        return room
+
+    def _set_up(self, room: str) -> str:
+        """Prepare the clean room where its checks run too: what is installed may be the agent's
+        idea. What is missing afterwards; "" if nothing."""
+        from ralph.gates.tree_setup import set_up
+
+        settings, attention = self.plan.settings, self.run.attention
+        if settings.loop.setup is None:
+            return ""
+        command = Command(("sh", "-c", settings.loop.setup), room, self.plan.environ)
+        log = os.path.join(self.run.directory, "clean-setup.log")
+        ended, said = set_up(
+            command,
+            log,
+            self.inside.start,
+            lambda: hurried(attention(), time.time(), settings.stop_grace),
+        )
+        if ended.code == 0 and ended.cut is None:
+            return ""
+        how = ended.cut.why if ended.cut else f"exit code {ended.code}"
+        return f"loop.setup failed in a clean worktree ({how}):\n{said}"
+
+    # -------------------------------------------------------------- ports
+
     def sandboxed(self, policy: Policy) -> Policy:
         """The policy; where turns are contained, nothing is judged before it has landed."""
-        if self.layers is None:
+        if self._layers is None:
             return policy
         from ralph.sandbox.profile import sandboxed
 
-        return sandboxed(policy, self.layers)
+        return sandboxed(policy, self._layers)
 
-    def agent(
-        self, readers: AgentReaders, plan: Plan[Any] | None = None, env: Mapping[str, str] = {}
-    ) -> Agent:
+    def agent(self, plan: Plan[Any] | None = None, env: Mapping[str, str] = {}) -> Agent:
         """The agent that takes the turns: the plan's, or that of another `plan`."""
-        plan, run_dir = plan or self.plan, self.run.directory
+        plan, run_dir, layers = plan or self.plan, self.run.directory, self._layers
         contained = plan.sandbox.environment() if plan.sandbox else {}
         env = {**contained, **hook_environment(plan, run_dir), **env}
-        if self.layers is None:
-            return build_agent(plan, run_dir, readers, env=env, start=self.run.start)
+        if layers is None:
+            return build_agent(plan, run_dir, self.run.readers, env=env, start=self.run.start)
         from ralph.sandbox.run_layers import InnerFiling, SandboxedAgent
 
         agent = build_agent(
             plan,
             run_dir,
-            readers,
+            self.run.readers,
             env=env,
             filing=InnerFiling(NumberedFiles(run_dir)),
-            start=self.layers.start,
-            take_file=self.layers.take_file,
+            start=layers.start,
+            take_file=layers.take_file,
         )
-        return SandboxedAgent(agent, self.layers)
+        return SandboxedAgent(agent, layers)
 
     def world(self, patience: Patience, keep: Callable[[], str] = lambda: "") -> Workspace:
         """The world that the engine surveys; `keep` makes a checkpoint."""
-        plan, trees = self.plan, self.trees or NoTrees()
-        attention, backlog = self.run.attention, plan.backlog
-        world = Workspace(attention, backlog, self.protector, trees=trees, keep=keep)
-        if not patience.stall_after:
-            return world
-        from ralph.git.digest import TreeDigest
+        plan, progress = self.plan, None
+        if patience.stall_after:
+            from ralph.git.digest import TreeDigest
 
-        return replace(world, progress=TreeDigest(plan.workspace, plan.environ))
+            progress = TreeDigest(plan.workspace, plan.environ)
+        asked, protected, trees = self.run.attention, self.protector.digests, self.trees or Trees()
+        return Workspace(asked, plan.backlog, keep, progress, protected, trees)
 
     def prepare(self) -> list[str]:
-        """Finish what a killed run has left, and know what there is before the first turn; what was
-        done, in words."""
+        """Finish what a killed run has left, before the first turn; what was done, in words."""
         notes = self.finish_landing()
-        notes += keep_what_there_is(self.plan, self.run.directory, self.trees)
+        notes += keep_uncommitted(self.plan, self.run.directory, self.trees)
         if self.trees is not None:
             self.trees.begin()
             self.trees.pin()
+            self.trees.hold()
         return notes
 
     def finish_landing(self) -> list[str]:
@@ -109,31 +207,9 @@ class Workplace:
         return notes
 
 
-def workplace(
-    plan: Plan[Any],
-    run: RunContext,
-    trees: "GitTrees | None",
-    tell: Callable[[str], None] | None = None,
-) -> Workplace:
-    """Open the workplace; the run's end closes it. `tell` hears of its sandboxes."""
-    store = os.path.join(run.directory, "protected")
-    patterns = (*plan.settings.protect, *_hooks_elsewhere(plan))
-    layers = None
-    if plan.sandbox is not None:
-        from ralph.runner.sandboxing import layers_of
-
-        layers = layers_of(plan, run.directory)
-    if layers is not None:
-        layers.tell = tell or run.tell
-        run.cleanup.callback(layers.close)
-    checks = Checks(plan, run.directory, trees, layers, attention=run.attention, start=run.start)
-    run.cleanup.callback(checks.close)
-    return Workplace(plan, run, Protector(plan.workspace, patterns, store), layers, trees, checks)
-
-
 def trees_of(plan: Plan[Any], run: RunContext) -> "GitTrees | None":
     """The trees that a commit would hold; None outside git."""
-    from ralph.git.checkpoint.run_trees import trees_of_run
+    from ralph.git.checkpoint.trees import trees_of_run
 
     return trees_of_run(plan.workspace, plan.environ, run.directory)
 
@@ -143,45 +219,7 @@ def _hooks_elsewhere(plan: Plan[Any]) -> tuple[str, ...]:
     here = os.path.join(plan.workspace, ".git")
     if ".git/hooks" not in plan.settings.protect or os.path.isdir(here):
         return ()
-    from ralph.git.digest import hooks_directory
+    from ralph.git.digest import git_path
 
-    directory = hooks_directory(plan.workspace, plan.environ)
+    directory = git_path(plan.workspace, plan.environ, "hooks")
     return (directory,) if directory else ()
-
-
-def build_agent(
-    plan: Plan[Any],
-    run_dir: str,
-    readers: AgentReaders = AgentReaders(),
-    *,
-    env: Mapping[str, str] = {},
-    filing: Filing | None = None,
-    start: Starter = start,
-    take_file: Callable[[str], str] = take_file,
-    may_probe: bool = True,
-) -> CliAgent:
-    """The agent that takes the turns."""
-    agent, flags = plan.settings.agent, split_flags(plan.settings.agent.flags)
-    if agent.model:  # some CLIs refuse two
-        flags = without(flags, plan.module.MODEL_FLAGS)
-    help_text: Callable[[], str | None] = lambda: None  # noqa: E731
-    if agent.probe and plan.module.PROBE:
-        cache = os.path.join(plan.state_root, "probes.json")
-        environ = plan.environment.values
-        help_text = Probe(plan.command, plan.module.PROBE, environ, cache, may_ask=may_probe)
-    setup = Setup(
-        module=plan.module,
-        command=plan.command,
-        flags=(*flags, *permission_flags(plan), *hook_flags(plan)),
-        model=agent.model,
-        stream=plan.settings.stream_agent_output,
-        prompt_via=agent.prompt_via,
-        help_text=help_text,
-        prices=plan.prices,
-        workspace=plan.workspace,
-        env={**plan.environment.values, "RALPH_RUN": os.path.basename(run_dir), **env},
-        filing=told_window(plan, filing or NumberedFiles(run_dir)),
-        start=start,
-        take_file=take_file,
-    )
-    return CliAgent(setup, readers.on_events, readers.on_launch, readers.record)

@@ -1,12 +1,20 @@
-"""Credentials at home that are no business of an agent's: a sandbox that contains it hides them."""
+"""Credentials at home: a sandbox that contains an agent hides those that are none of its business.
 
+What an agent writes at home in a sandbox is thrown away, but a renewed login makes the old one
+void: then neither the next turn nor the person at the terminal could go on. So that is kept.
+"""
+
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ralph.agents.kinds import KINDS
 from ralph.errors import ConfigError
+from ralph.files.safe_open import read_or_nothing
+from ralph.files.state_dir import write_atomically
 from ralph.kernel.value import value
-from ralph.sandbox.logins import login_path
+from ralph.sandbox.interface import is_within
 
 _AWS, _GOOGLE, _AZURE, _GITHUB = ".aws", ".config/gcloud", ".azure", ".config/gh"
 _PLACES = (  # files and directories at home
@@ -34,6 +42,14 @@ _MOVED = {  # variable -> what it moves; each may lie elsewhere, beside or inste
     "PGPASSFILE": ".pgpass",
 }
 _XDG = {"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/"}
+_RENEWED = {  # kind -> its login: the variable that moves its directory, that at home, the file
+    "claude": ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
+    "codex": ("CODEX_HOME", ".codex", "auth.json"),
+    "gemini": ("", ".gemini", "oauth_creds.json"),
+    "opencode": ("", ".local/share/opencode", "auth.json"),
+}
+_LARGEST = 1024 * 1024
+_OF_A_TOKEN = re.compile(r"token$|expir|refresh", re.IGNORECASE)
 _OF_AGENTS = {  # kind -> its login, beside what it renews
     "claude": (".claude.json",),
     "gemini": (".gemini/mcp-oauth-tokens.json",),
@@ -64,8 +80,7 @@ class Secrets:
 def secrets_of(
     agents: Iterable[tuple[str, Mapping[str, str]]], show: Iterable[str] = ()
 ) -> Secrets:
-    """The secrets for these agents, each with its environment. ConfigError for what is to be shown
-    and is never hidden."""
+    """The secrets for agents, each with its environment. ConfigError to show what is not hidden."""
     known: dict[str, None] = {}
     own: set[str] = set()
     home = ""
@@ -116,10 +131,59 @@ def _paths(place: str, env: Mapping[str, str]) -> Iterator[str]:
 def _asked_for(text: str, home: str, known: tuple[str, ...]) -> str:
     path = f"{home}/{text[2:]}" if text.startswith("~/") else text
     path = os.path.normpath(path) if os.path.isabs(path) else path
-    if any(path == place or path.startswith(f"{place}/") for place in known):
+    if any(is_within(path, place) for place in known):
         return path
     names = ", ".join(at_home(place, home) for place in known)
     raise ConfigError(
         f"sandboxShow: {text!r} is nothing that a sandbox hides",
         f"Name one of these, or what lies in it: {names}",
     )
+
+
+class Login:
+    """The file that holds an agent's login, if it has one."""
+
+    def __init__(self, kind: str, env: Mapping[str, str]) -> None:
+        self._path = login_path(kind, env)
+        self._before = b""
+
+    def remember(self) -> None:
+        """Note the login as it is before a turn."""
+        self._before = read_or_nothing(self._path, _LARGEST)
+
+    def renew(self, read: Callable[[str], bytes], saved: str) -> bool:
+        """Keep a login that the agent renewed, and save the one before; False if none is new.
+        `read` reads a file as the agent sees it. Nothing is kept if somebody else has renewed it
+        meanwhile, nor if it is another's: only tokens and times may be new."""
+        if not self._before or read_or_nothing(self._path, _LARGEST) != self._before:
+            return False
+        after = read(self._path)
+        try:  # one that was too large is no JSON
+            text = after.decode()
+            tokens = _differ_in_tokens(json.loads(text), json.loads(self._before))
+        except (ValueError, RecursionError):
+            return False
+        if after == self._before or not tokens:
+            return False
+        try:
+            write_atomically(saved, self._before.decode(), mode=0o600)
+            write_atomically(self._path, text, mode=0o600)
+        except OSError:
+            return False  # then it could not be renewed outside either
+        return True
+
+
+def login_path(kind: str, env: Mapping[str, str]) -> str:
+    """The file with the login of an agent of this kind; "" if that is not known."""
+    if kind not in _RENEWED:
+        return ""
+    variable, directory, name = _RENEWED[kind]
+    return os.path.join(env.get(variable) or os.path.join(env.get("HOME", ""), directory), name)
+
+
+def _differ_in_tokens(new: object, old: object, name: str = "") -> bool:
+    if isinstance(new, dict) and isinstance(old, dict):
+        return new.keys() == old.keys() and all(
+            _differ_in_tokens(new[key], old[key], key) for key in old
+        )
+    return new == old or (type(new) is type(old) and bool(_OF_A_TOKEN.search(name)))

@@ -4,9 +4,9 @@ Three properties come apart: contain (what a command may touch), rollback (wheth
 undone), egress (whom it may call).
 """
 
+import stat
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Protocol
 
 from ralph.kernel.value import value
 
@@ -29,11 +29,9 @@ def unusable(why: str) -> Capabilities:
 
 @value
 class Network:
-    """Hosts that a sandbox may call: everybody, or these, which may be none.
-
-    A host is `NAME`, `NAME:PORT` or `*.DOMAIN`, reached by a proxy. `127.0.0.1:PORT` and
-    `localhost:PORT` are that port of this machine, to be had in the sandbox as it is here.
-    """
+    """Hosts that a sandbox may call: everybody, or these, which may be none. A host is `NAME`,
+    `NAME:PORT` or `*.DOMAIN`, reached by a proxy. `127.0.0.1:PORT` and `localhost:PORT` are that
+    port of this machine, to be had in the sandbox as it is here."""
 
     everybody: bool = False
     hosts: tuple[str, ...] = ()
@@ -66,6 +64,10 @@ class SandboxPolicy:
     awake: bool = False  # more of the kind follow: a machine need not be stopped till `rest`
 
 
+def is_within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
 class ChangeKind(StrEnum):
     """The way a path changed."""
 
@@ -85,6 +87,17 @@ class FileType(StrEnum):
     OTHER = "other"  # a socket, a pipe, a device
 
 
+_TYPES = {
+    stat.S_IFREG: FileType.FILE,
+    stat.S_IFDIR: FileType.DIRECTORY,
+    stat.S_IFLNK: FileType.LINK,
+}
+
+
+def type_of(mode: int) -> FileType:
+    return _TYPES.get(stat.S_IFMT(mode), FileType.OTHER)
+
+
 @value
 class Change:
     """One path that differs from the project; bytes that are no UTF-8 are surrogates."""
@@ -92,6 +105,10 @@ class Change:
     path: str
     kind: ChangeKind
     entry: FileType = FileType.FILE
+
+    @property
+    def gone(self) -> bool:
+        return self.kind is ChangeKind.DELETED
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -130,19 +147,3 @@ class CommandResult:
     code: int
     output: bytes
     error: bytes
-
-
-class SandboxFiles(Protocol):
-    """The project's files as the sandbox sees them. Paths are relative, without links and `..`."""
-
-    def read(self, path: str) -> bytes:
-        """Read a file; OSError for a link, a pipe, a device."""
-
-    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        """Make or replace a file, and the directories above it."""
-
-    def list(self, path: str = "") -> tuple[str, ...]:
-        """The names in a directory, sorted."""
-
-    def delete(self, path: str) -> None:
-        """Remove a file, or a directory with everything in it."""

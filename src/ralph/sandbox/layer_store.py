@@ -8,19 +8,20 @@ is thrown away.
 import fcntl
 import os
 import shutil
-import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ralph.files.state_dir import project_dir, unwritable_state
-from ralph.sandbox.changes.by_descriptor import WRITE, handle_of
+from ralph.files.safe_open import remove_file
+from ralph.files.state_dir import project_dir, writing_state
 from ralph.sandbox.interface import SandboxPolicy
 
 SEALED = "sealed.json"  # what a layer would change, when its turn was over
 JOURNAL = "commit.json"  # the same, since it is being applied
 _LOCK = "lock"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_COARSE = 5  # CLOCK_REALTIME_COARSE
+_TICK = 0.0005
 
 
 class LayerDir:
@@ -28,7 +29,19 @@ class LayerDir:
 
     def __init__(self, path: str, lock: int) -> None:
         self.path = path
+        self.opened = time.time_ns()  # whatever has changed since was changed by somebody else
         self._lock = lock
+
+    def settle(self) -> None:
+        """Wait until files are stamped later than all that was written before, and note that time.
+
+        The kernel stamps by ticks of some milliseconds, or exactly: what was written before an
+        exact time has an earlier stamp only if the ticking clock has passed that time.
+        """
+        began, self.opened = self.opened, time.clock_gettime_ns(_COARSE)
+        while self.opened <= began:
+            time.sleep(_TICK)
+            self.opened = time.clock_gettime_ns(_COARSE)
 
     def directory(self, name: str) -> str:
         path = os.path.join(self.path, name)
@@ -37,9 +50,13 @@ class LayerDir:
 
     def remove(self) -> None:
         """Delete it, unless it holds a commit that is not finished, and leave it."""
-        if not _is_begun(self.path):
+        if not self.is_begun():
             remove(self.path)
         self.leave()
+
+    def is_begun(self) -> bool:
+        """True if its changes are being applied, or were when somebody was killed."""
+        return os.path.exists(os.path.join(self.path, JOURNAL))
 
     def leave(self) -> None:
         """Let others have it. Again it does nothing: the number may be another file's by then."""
@@ -51,15 +68,12 @@ class LayerDir:
 def claim(state: str, project: str, name: str = "") -> LayerDir:
     """Make a directory, of this name if one is given. StateError if that fails."""
     above = sandboxes(state, project)
-    try:
-        with _alone(above):
-            name = name or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-            path = os.path.join(above, name)
-            os.mkdir(path, 0o700)
-            lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError as error:
-        raise unwritable_state(above, error) from error
+    with writing_state(above), _alone(above):
+        name = name or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+        path = os.path.join(above, name)
+        os.mkdir(path, 0o700)
+        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
     return LayerDir(path, lock)
 
 
@@ -68,10 +82,8 @@ def claimed(policy: SandboxPolicy, project: str) -> Iterator[LayerDir]:
     """The same, removed again if the sandbox cannot be opened to the end."""
     kept = claim(policy.state, project, policy.name)
     try:
-        yield kept
-    except OSError as error:
-        kept.remove()
-        raise unwritable_state(kept.path, error) from error
+        with writing_state(kept.path):
+            yield kept
     except BaseException:
         kept.remove()
         raise
@@ -93,8 +105,7 @@ def reclaimed(path: str) -> LayerDir | None:
 
 def forget_journal(path: str) -> None:
     """Note that the commit which had begun there is finished."""
-    with suppress(FileNotFoundError):
-        os.unlink(os.path.join(path, JOURNAL))
+    remove_file(os.path.join(path, JOURNAL))
 
 
 def sandboxes(state: str, project: str) -> str:
@@ -102,8 +113,7 @@ def sandboxes(state: str, project: str) -> str:
 
 
 def abandoned(state: str, project: str) -> Iterator[str]:
-    """Directories of owners that are gone; each is removed after it was looked at, unless its
-    journal is still there."""
+    """Directories of owners that are gone; each is then removed unless its journal is left."""
     above = sandboxes(state, project)
     try:
         if not any(os.path.isdir(os.path.join(above, name)) for name in os.listdir(above)):
@@ -134,80 +144,22 @@ def abandoned(state: str, project: str) -> Iterator[str]:
 
 
 def remove(path: str) -> None:
-    """Remove a tree, however deep, also what overlayfs or a command made unreadable.
-
-    Killed in the middle, what is left is nobody's: what says otherwise goes first.
-    """
-    for name in (JOURNAL, SEALED):
+    """Remove a tree, however deep, also what overlayfs or a command made unreadable."""
+    for name in (JOURNAL, SEALED):  # first, so that what a kill leaves is nobody's
         with suppress(OSError):
             os.unlink(os.path.join(path, name))
-    with suppress(OSError):
-        above = os.open(os.path.dirname(path), _DIRECTORY & ~os.O_NOFOLLOW)
-        try:
-            _clear(above, os.fsencode(os.path.basename(path)))
-        finally:
-            os.close(above)
-    if os.path.isdir(path):  # on a file system that does not let us move them
-        with suppress(RecursionError):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _clear(above: int, top: bytes) -> None:
-    """Empty a directory and remove it. Inner ones are moved up before they are emptied, so that
-    none is too deep."""
-    root = _unlocked(above, top)
-    try:
-        mark, number, waiting = os.urandom(6).hex().encode(), 0, _emptied(root)
-        while waiting:
-            name = waiting.pop()
+    with suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    for words in (("chmod", "-R", "u+rwx", "--", path), ("rm", "-rf", "--", path)):
+        if os.path.isdir(path):  # its modes or its depth are in the way
             with suppress(OSError):
-                here = _unlocked(root, name)
-                try:
-                    for inner in _emptied(here):
-                        number += 1
-                        moved = b"%b-%d" % (mark, number)
-                        with suppress(OSError):
-                            os.close(_unlocked(here, inner))
-                            os.rename(inner, moved, src_dir_fd=here, dst_dir_fd=root)
-                            waiting.append(moved)
-                finally:
-                    os.close(here)
-                os.rmdir(name, dir_fd=root)
-    finally:
-        os.close(root)
-    os.rmdir(top, dir_fd=above)
-
-
-def _unlocked(directory: int, name: bytes) -> int:
-    """Open a directory that we may empty and move."""
-    with handle_of(directory, name) as (handle, info):
-        if stat.S_ISDIR(info.st_mode) and info.st_mode & WRITE != WRITE:
-            os.chmod(handle, WRITE)
-    return os.open(name, _DIRECTORY, dir_fd=directory)
-
-
-def _emptied(directory: int) -> list[bytes]:
-    """Remove everything that is no directory; the directories that are left."""
-    left = []
-    with os.scandir(directory) as found:
-        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-    for name, inner in entries:
-        if inner:
-            left.append(os.fsencode(name))
-        else:
-            with suppress(OSError):
-                os.unlink(name, dir_fd=directory)
-    return left
+                subprocess.run(words, capture_output=True, check=False)
 
 
 def _waits(path: str) -> bool:
     """True if it is sealed and nobody has begun to apply it."""
-    return os.path.exists(os.path.join(path, SEALED)) and not _is_begun(path)
-
-
-def _is_begun(path: str) -> bool:
-    """True if its changes are being applied, or were when somebody was killed."""
-    return os.path.exists(os.path.join(path, JOURNAL))
+    sealed, journal = os.path.join(path, SEALED), os.path.join(path, JOURNAL)
+    return os.path.exists(sealed) and not os.path.exists(journal)
 
 
 @contextmanager

@@ -1,11 +1,48 @@
-"""The network that people allow a sandbox, in the words of `--network`."""
+"""The hosts that a sandbox may call: what people allow by `--network`, and an agent's provider."""
 
 import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 from ralph.sandbox.interface import ON, Network
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,9})?")
 _LARGEST_PORT = 65535
+_PROVIDERS = {
+    "claude": ("*.anthropic.com", "*.claude.com", "claude.ai"),
+    "codex": ("*.openai.com", "chatgpt.com"),
+    "amp": ("ampcode.com", "*.ampcode.com"),
+    "gemini": (
+        "generativelanguage.googleapis.com",
+        "cloudcode-pa.googleapis.com",
+        "oauth2.googleapis.com",
+        "accounts.google.com",
+    ),
+    "opencode": (
+        "opencode.ai",
+        "models.dev",
+        "api.anthropic.com",
+        "api.openai.com",
+        "openrouter.ai",
+        "generativelanguage.googleapis.com",
+    ),
+    "copilot": ("api.github.com", "github.com", "*.githubcopilot.com"),
+    "cursor-agent": ("*.cursor.sh", "*.cursor.com"),
+}
+_ANTHROPIC = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_GOOGLE = ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL")
+_NAMED_BY = {  # kind -> variables that name another provider; no others: some lead to this machine
+    "claude": _ANTHROPIC,
+    "codex": _OPENAI,
+    "gemini": _GOOGLE,
+    "amp": ("AMP_URL",),
+    "opencode": (*_ANTHROPIC, *_OPENAI, *_GOOGLE),
+    "goose": (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OLLAMA_HOST"),
+}
+_IN_FLAGS = re.compile(r"base_url\s*=\s*[\"']?(https?://[^\"'\s]+)")
+_PORTS = {"http": 80, "https": 443}
 
 
 def network_of(text: str) -> Network:
@@ -20,7 +57,7 @@ def network_of(text: str) -> Network:
 
 
 def _wrong(host: str) -> str:
-    """Why something on the list can be no host; "" if it can be one."""
+    """The reason why something on the list can be no host; "" if it can be one."""
     if host.lower() in ("on", "off"):
         return f"{host!r} stands alone and in small letters"
     if host.startswith("[") or host.count(":") > 1:
@@ -32,3 +69,17 @@ def _wrong(host: str) -> str:
         example = f"--network {name}:8080"
         return f"{host!r}: {port!r} is no port, which is from 1 to {_LARGEST_PORT} ({example})"
     return ""
+
+
+def hosts_of(kind: str, env: Mapping[str, str], flags: Iterable[str]) -> tuple[str, ...]:
+    """Hosts, some with a port, that this kind of agent calls in this environment."""
+    urls = [env[name] for name in _NAMED_BY.get(kind, ()) if name in env]
+    urls += [url for flag in flags for url in _IN_FLAGS.findall(flag)]
+    found = [*_PROVIDERS.get(kind, ())]
+    for url in urls:
+        with suppress(ValueError):
+            parts = urlsplit(url)
+            port = parts.port or _PORTS.get(parts.scheme)
+            if parts.hostname and port:
+                found.append(f"{parts.hostname}:{port}")
+    return tuple(dict.fromkeys(found))

@@ -1,5 +1,4 @@
-"""The plan of a sandbox of namespaces, from a project and a policy; and the environment of its
-commands."""
+"""The plan of a sandbox of namespaces, and the environment of its commands, from a policy."""
 
 import os
 import re
@@ -7,17 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.errors import ConfigError
-from ralph.git.digest import git_output
-from ralph.sandbox.interface import Network, SandboxPolicy
+from ralph.files.safe_open import read_or_nothing
+from ralph.git.digest import git_line, git_output
+from ralph.sandbox.interface import Network, SandboxPolicy, is_within
 from ralph.sandbox.tools import PRIVATE, names, needed
 
 if TYPE_CHECKING:
-    from ralph.sandbox.namespace.mounts import MountPlan
+    from ralph.sandbox.namespace.inside import MountPlan
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OURSELVES = ("localhost", "127.0.0.1", "::1")
 _LOOPBACK = ("localhost", "127.0.0.1")
-_LARGEST_PORT = 65535
 MOST_PORTS = 64  # a message holds so many descriptors, and some more
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -53,30 +52,27 @@ def plan_of(project: str, policy: SandboxPolicy, place: str) -> "MountPlan":
 
 
 def secret_paths(project: str, policy: SandboxPolicy) -> list[str]:
-    """The credentials that are there, by their real names. What is in the project is the project's:
-    git would take it for deleted."""
+    """The credentials that are there, by their real names, but for what is in the project."""
     real = dict.fromkeys(os.path.realpath(path) for path in policy.secret)
     found = [path for path in real if path != "/" and not is_within(path, project)]
     there = [path for path in found if os.path.isdir(path) or os.path.isfile(path)]
     return [p for p in there if not any(p != above and is_within(p, above) for above in there)]
 
 
-def is_within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(f"{directory}/")
-
-
 def repository_outside(project: str, environ: Mapping[str, str], home: str = "") -> list[str]:
-    """Paths that git needs of a project's repository outside of it, its own directory first.
-
-    Where a directory of a repository is the project, that is also the rest of its files, unless the
-    home directory shows them anyway.
-    """
-    if _is_whole(os.path.join(project, ".git")) or not _may_be_in_one(project):
+    """Paths that git needs of a project's repository outside of it, its own directory first. Where
+    the project is a directory of a repository, that is also the rest of its files, unless the home
+    directory shows them anyway."""
+    git = os.path.join(project, ".git")
+    linked = os.path.islink(git) or os.path.exists(os.path.join(git, "commondir"))
+    parts = [os.path.join(git, name) for name in ("HEAD", "objects", "refs")]
+    whole = not linked and all(map(os.path.exists, parts))  # as it mostly is
+    if whole or not _may_be_in_one(project):
         return []
     paths = []
     for what in ("--git-common-dir", "--show-toplevel"):  # "" if git finds none that it would use
-        said = git_output(project, environ, "rev-parse", "--path-format=absolute", what)
-        paths.append(os.path.realpath(os.fsdecode(said.removesuffix(b"\n"))) if said else "")
+        said = git_line(project, environ, "rev-parse", "--path-format=absolute", what)
+        paths.append(os.path.realpath(said) if said else "")
     found, top = paths
     if not found or not is_within(project, top) or is_within(found, project):
         return []
@@ -84,13 +80,6 @@ def repository_outside(project: str, environ: Mapping[str, str], home: str = "")
         return []  # somebody's stray `git init`, which everything there seems to be in
     seen = top in (project, "/", *PRIVATE) or (home and is_within(top, home))
     return [found] if seen else [found, top]
-
-
-def _is_whole(path: str) -> bool:
-    """True if a `.git` is the whole of a repository, as it mostly is."""
-    if os.path.islink(path) or os.path.exists(os.path.join(path, "commondir")):
-        return False
-    return all(os.path.exists(os.path.join(path, name)) for name in ("HEAD", "objects", "refs"))
 
 
 def _may_be_in_one(directory: str) -> bool:
@@ -101,15 +90,17 @@ def _may_be_in_one(directory: str) -> bool:
     return above != directory and _may_be_in_one(above)
 
 
-def mounted_in(project: str) -> list[str]:
-    """Places below a project where other file systems are mounted."""
-    try:
-        with open("/proc/self/mountinfo", "rb") as file:
-            fields = [line.split(b" ")[4] for line in file]
-    except OSError:
-        return []
+def refuse_mounts(project: str) -> None:
+    """ConfigError for a project in which other file systems are mounted."""
+    lines = read_or_nothing("/proc/self/mountinfo").split(b"\n")
+    fields = [line.split(b" ")[4] for line in lines if line]
     places = [_ESCAPED.sub(lambda found: bytes((int(found[1], 8),)), field) for field in fields]
-    return [place for place in map(os.fsdecode, places) if place.startswith(f"{project}/")]
+    for place in map(os.fsdecode, places):
+        if place.startswith(f"{project}/"):
+            raise ConfigError(
+                f"{place} is mounted in the project, which cannot have a layer over it then",
+                "Unmount that, or use worktree.",
+            )
 
 
 def refuse_within(state: str, project: str) -> None:
@@ -124,19 +115,12 @@ def refuse_within(state: str, project: str) -> None:
 
 
 def local_ports(network: Network) -> dict[int, str]:
-    """Ports of this machine's loopback that can be had in a sandbox, each with the name to call.
-    ConfigError for what is no port."""
+    """Ports of this machine's loopback that can be had in a sandbox, each with the name to call."""
     ports: dict[int, str] = {}
     for host in () if network.everybody else network.hosts:
         name, _, text = host.partition(":")
         if name.lower() in _LOOPBACK and text:
-            number = int(text) if text.isascii() and text.isdigit() else 0
-            if not 0 < number <= _LARGEST_PORT:
-                raise ConfigError(
-                    f"{name}:{text}: {text!r} is no port",
-                    f"Say one from 1 to {_LARGEST_PORT}, as in: --network {name}:8080",
-                )
-            ports.setdefault(number, name.lower())
+            ports.setdefault(int(text), name.lower())
     if len(ports) > MOST_PORTS:
         raise ConfigError(
             f"{len(ports)} ports of this machine are more than {MOST_PORTS}",
@@ -146,8 +130,7 @@ def local_ports(network: Network) -> dict[int, str]:
 
 
 def environment_of(policy: SandboxPolicy, backend: str, port: int) -> dict[str, str]:
-    """The environment of commands: temporary files are private, and the proxy's port, if there is
-    one."""
+    """The environment of commands: temporary files are private; the proxy's port, or 0."""
     environ = {**policy.environ, "TMPDIR": "/tmp", "RALPH_SANDBOX": backend}  # noqa: S108
     environ["GIT_DISCOVERY_ACROSS_FILESYSTEM"] = "1"  # a repository may be above the project
     if not policy.network.everybody:

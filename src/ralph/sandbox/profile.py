@@ -44,7 +44,7 @@ def sandboxed(policy: Policy, layers: SandboxLayers) -> Policy:
         layers.clear()
         yield from policy.land(ports, state)
 
-    gates = (not_applied, *policy.gates.get(Boundary.CLOSING, ()))
+    gates = (NotApplied(), *policy.gates.get(Boundary.CLOSING, ()))
     return replace(
         policy,
         compose=lambda case: place(policy.compose(case), landed(case.state)),
@@ -69,6 +69,3 @@ class NotApplied:
             what = listed(spared)
             text = f"These changes are not in the project: {what}. Look at the files again."
             yield Finding(self.name, text)
-
-
-not_applied = NotApplied()

@@ -4,7 +4,7 @@ import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO
+from dataclasses import dataclass
 
 from ralph.agents.turn_files import Filing, TurnFiles
 from ralph.errors import RalphError, StateError
@@ -14,53 +14,40 @@ from ralph.kernel.ports import Agent, Watch
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Child, Command, Exit
+from ralph.processes.child import Child, Command, Exit, Reader
 from ralph.sandbox import layer_store
 from ralph.sandbox.backends.base import Backend, Sandbox
 from ralph.sandbox.changes import landing
+from ralph.sandbox.credentials import Login
 from ralph.sandbox.interface import CommitResult, SandboxPolicy
-from ralph.sandbox.logins import Login
 from ralph.text.words import listed
 
-_ANSWER = ".ralph-answer"  # in the project, wherever a sandbox has that
 _SHOW = 'test -f "$1" && exec head -c 1048577 -- "$1"'  # whatever the agent has put there
 _PATIENCE = 3.0  # seconds
-_Read = Callable[[bytes], None]
 
 
+@dataclass
 class RunLayers:
     """Opens a sandbox when something starts, and keeps what a turn changed until it lands."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        project: str,
-        policy: SandboxPolicy,
-        *,
-        run_dir: str,
-        logins: tuple[Login, ...],
-        most_grace: float,
-    ) -> None:
-        self._backend = backend
-        self._project = os.path.realpath(project)
-        self._policy = policy
-        self._run_dir = run_dir
-        self._logins = logins
-        self._most_grace = most_grace
-        self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
-        self._box: Sandbox | None = None  # the turn's
-        self._last: Sandbox | None = None  # that was opened
-        self._refused: tuple[str, ...] = ()
-        self._lacks = ""  # what was told of it
-        self.tell: Callable[[str], None] = lambda _: None
-
-    # -------------------------------------------------------------- turns
+    backend: Backend
+    project: str  # its real path
+    policy: SandboxPolicy
+    run_dir: str
+    logins: tuple[Login, ...]
+    most_grace: float
+    tell: Callable[[str], None] = lambda _: None
+    _turn: str = ""  # the layer of the turn under way; "" for one that leaves nothing
+    _box: Sandbox | None = None  # the turn's
+    _last: Sandbox | None = None  # that was opened
+    _refused: tuple[str, ...] = ()
+    _lacks: str = ""  # what was told of it
 
     @contextmanager
     def turn(self, order: Order) -> Iterator[None]:
         """Have everything that starts in it share a sandbox, which then waits for its landing."""
         self._forget()
-        for login in self._logins:
+        for login in self.logins:
             login.remember()
         self._refused = ()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
@@ -71,31 +58,31 @@ class RunLayers:
             self._forget()
             raise
         if self._box is not None:
-            for number, login in enumerate(self._logins):
-                saved = os.path.join(self._run_dir, f"login.before{number or ''}")
+            for number, login in enumerate(self.logins):
+                saved = os.path.join(self.run_dir, f"login.before{number or ''}")
                 if login.renew(self._seen, saved):
                     self.tell(f"The agent has renewed its login; the one before is in {saved}.")
-        if self._box is not None and self._turn:
-            self._keep(self._box)
-        else:
+        box = self._box
+        if box is None or not self._turn:
             self._forget()
+            return
+        self._refused = box.refused()
+        try:
+            if box.seal():
+                self._box = None
+        except OSError as error:
+            self._box = None
+            raise _unlanded(self._path(self._turn), error, box.rescue()) from error
 
-    def start(
-        self,
-        command: Command,
-        on_output: _Read | None = None,
-        on_error: _Read | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
+    def start(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
         """Start the agent's process in the turn's sandbox: a `Starter`."""
         self._box = self._box or self._open(self._turn)
-        child = self._box.start(command, on_output, on_error, log)
-        child.most_grace = self._most_grace
+        child = self._box.start(command, on_output, on_error)
+        child.most_grace = self.most_grace
         return child
 
     def take_file(self, path: str) -> str:
-        """Read and remove a file that the agent wrote for us in the turn's sandbox, no part of its
-        work."""
+        """Read and remove a file that the agent wrote for us in the turn's sandbox."""
         try:
             assert self._box is not None
             text = self._box.fs.read(path).decode("utf-8", "replace")
@@ -106,8 +93,8 @@ class RunLayers:
 
     def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
         """Apply what a turn changed, or throw it away."""
-        if not os.path.isdir(self._project):
-            raise StateError(f"{self._project} is gone", "Put it back, then: ralph resume")
+        if not os.path.isdir(self.project):
+            raise StateError(f"{self.project} is gone", "Put it back, then: ralph resume")
         box, self._box = self._box, None
         if box is not None:  # of a backend that keeps nothing on disk
             with box:
@@ -117,44 +104,33 @@ class RunLayers:
                 box.discard()
                 return Landed(now, kept=False, count=count, refused=refused)
         self._turn = self._name(iteration)
-        path, thrown = self._path(self._turn), os.path.join(self._run_dir, "thrown")
+        path, thrown = self._path(self._turn), os.path.join(self.run_dir, "thrown")
         try:
             landed = landing.land(path, now, keep=keep, thrown=thrown)
         except OSError as error:
             raise _unlanded(path, error) from error
         return replace(landed, refused=self._refused)
 
-    # -------------------------------------------------------------- checks
-
-    def check(
-        self,
-        command: Command,
-        on_output: _Read | None = None,
-        on_error: _Read | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start a guardrail in a sandbox of its own: a `Starter`. What one leaves behind is kept,
-        unless it is cut."""
+    def check(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
+        """Start a guardrail in a sandbox of its own, kept unless it is cut: a `Starter`."""
         try:
             box = self._open("")
         except RalphError as error:
             raise OSError(f"{error.message}. {error.remedy}") from error
         try:
-            child = box.start(command, on_output, on_error, log)
+            child = box.start(command, on_output, on_error)
         except BaseException:
             box.close()
             raise
-        return _Visit(box, child, self._most_grace, self.tell)
-
-    # -------------------------------------------------------------- the run
+        return _Visit(box, child, self.most_grace, self.tell)
 
     def clear(self) -> None:
         """Remove the layers that have landed: the journal knows of them."""
-        for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self._run_dir)))}-*"):
+        for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self.run_dir)))}-*"):
             tree = os.path.isdir(os.path.join(path, "tree"))
             layer_store.remove(path)
             if tree:
-                git_output(self._project, self._policy.environ, "worktree", "prune")
+                git_output(self.project, self.policy.environ, "worktree", "prune")
 
     def close(self) -> None:
         """Leave nothing behind but what waits for a landing."""
@@ -167,27 +143,18 @@ class RunLayers:
         assert self._box is not None
         output = bytearray()
         words = ("sh", "-c", _SHOW, "sh", path)
-        command = Command(words, self._project, self._policy.environ)
+        command = Command(words, self.project, self.policy.environ)
         child = self._box.start(command, output.extend)
         child.wait(lambda: Cut("it takes too long", 0.0) if child.seconds() > _PATIENCE else None)
         return bytes(output)
 
     def _open(self, name: str) -> Sandbox:
-        box = self._backend.open(self._project, replace(self._policy, name=name, awake=True))
+        box = self.backend.open(self.project, replace(self.policy, name=name, awake=True))
         self._last = box
         if box.capabilities.lacks != self._lacks:
             self._lacks = box.capabilities.lacks
             self.tell(f"In the sandbox {self._lacks}.")
         return box
-
-    def _keep(self, box: Sandbox) -> None:
-        self._refused = box.refused()
-        try:
-            if box.seal():
-                self._box = None
-        except OSError as error:
-            self._box, saved = None, box.rescue()
-            raise _unlanded(self._path(self._turn), error, saved) from error
 
     def _forget(self) -> None:
         box, self._box = self._box, None
@@ -195,10 +162,10 @@ class RunLayers:
             box.close()
 
     def _name(self, iteration: int) -> str:
-        return f"{os.path.basename(self._run_dir)}-{iteration:03d}"
+        return f"{os.path.basename(self.run_dir)}-{iteration:03d}"
 
     def _path(self, name: str) -> str:
-        return os.path.join(layer_store.sandboxes(self._policy.state, self._project), name)
+        return os.path.join(layer_store.sandboxes(self.policy.state, self.project), name)
 
 
 class SandboxedAgent:
@@ -214,14 +181,13 @@ class SandboxedAgent:
 
 
 class InnerFiling:
-    """Files of turns, but for the answer, which an agent in a sandbox cannot write where those
-    are."""
+    """Files of turns, but for the answer, which an agent in a sandbox writes in the project."""
 
     def __init__(self, filing: Filing) -> None:
         self._filing = filing
 
     def begin(self, order: Order) -> TurnFiles:
-        return replace(self._filing.begin(order), answer=_ANSWER)
+        return replace(self._filing.begin(order), answer=".ralph-answer")
 
     def started(self, pid: int) -> None:
         self._filing.started(pid)

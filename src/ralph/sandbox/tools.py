@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 
 from ralph.sandbox.interface import SandboxPolicy
@@ -23,15 +24,15 @@ _MOST_LINKS = 40  # as the kernel has it
 def needed(project: str, policy: SandboxPolicy) -> list[str]:
     """Hidden paths that the programs on PATH, the project's own and ours need; by all names."""
     environ = policy.environ
-    searched = names(_directories(environ.get("PATH", "")))
+    searched = names(environ.get("PATH", "").split(os.pathsep))
     environments = [sys.prefix, environ.get("VIRTUAL_ENV", "")]
     environments += [os.path.join(project, name) for name in _OWN]
     environments += [os.path.dirname(directory) for directory in searched]
     places = [*map(_with_prefix, searched), _PACKAGES, sys.prefix, sys.base_prefix]
     places += [environ.get(name, "") for name in _HOMES]
     for name in _LISTS:
-        places += _directories(environ.get(name, ""))
-    for directory in searched:
+        places += environ.get(name, "").split(os.pathsep)
+    for directory in filter(is_hidden, map(os.path.realpath, searched)):
         places += _linked(directory)
     for root in environments:  # each with the interpreter that it stands on
         if root and os.path.isfile(os.path.join(root, "pyvenv.cfg")):
@@ -59,22 +60,12 @@ def _private() -> tuple[str, ...]:
     return tuple(f"{place}/" for place in names(PRIVATE))
 
 
-def _directories(text: str) -> list[str]:
-    return [entry for entry in text.split(os.pathsep) if os.path.isabs(entry)]
-
-
-def _linked(directory: str) -> Iterator[str]:
-    """Hidden targets of links in a hidden directory of programs."""
-    if not is_hidden(os.path.realpath(directory)):
-        return
-    try:
-        with os.scandir(directory) as entries:
-            links = [entry.path for entry in entries if entry.is_symlink()]
-    except OSError:
-        return
-    for real in map(os.path.realpath, links):
-        if is_hidden(real):
-            yield _place_of(real)
+def _linked(directory: str) -> list[str]:
+    """Hidden targets of links in a directory of programs."""
+    links: list[str] = []
+    with suppress(OSError), os.scandir(directory) as entries:
+        links = [os.path.realpath(entry.path) for entry in entries if entry.is_symlink()]
+    return [_place_of(real) for real in links if is_hidden(real)]
 
 
 def _hops(path: str) -> Iterator[str]:
@@ -90,8 +81,7 @@ def _hops(path: str) -> Iterator[str]:
 
 
 def _place_of(program: str) -> str:
-    """The packages that it is one of, or its directory; right in a temporary directory, which is
-    private, only the file."""
+    """Its packages, or its directory; only the file right in a temporary one, which is private."""
     head, package, _ = program.partition("/node_modules/")
     if package:
         return f"{head}{package.rstrip('/')}"

@@ -1,5 +1,4 @@
 """Loads, merges, checks and explains settings.
 
-Public: `load`, `schema`, `explain`, `problems`, `source`, `paths`, `secrets`; `from_others` imports
-settings of other loops.
+Public: `load`, `schema`, `explain`, `problems`, `source`, `paths`, `from_others`.
 """

@@ -4,7 +4,7 @@ Nothing here prints; nothing that is returned holds a secret.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -12,6 +12,7 @@ from ralph.settings.load import Loaded
 from ralph.settings.paths import Json, Path, dotted
 from ralph.settings.schema import Settings
 from ralph.text.redact import redact
+from ralph.text.secrets import secret_among, secret_flags, secret_urls, secrets_of
 
 DEFAULT = "default"
 _HIDDEN = (("agent", "env", "set"), ("notify", "urls"))  # apprise has passwords in URLs
@@ -44,8 +45,7 @@ def effective(settings: Settings) -> Json:
 
 
 def redacted(value: object, path: Path = ()) -> object:
-    """The JSON value without secrets: nothing shaped like a key, and no value of
-    `agent.env.set` and `notify.urls`."""
+    """The JSON value without secrets: nothing like a key, no `agent.env.set` or `notify.urls`."""
     if isinstance(value, dict):
         return {key: redacted(inner, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -82,3 +82,13 @@ def _origin(path: Path, origins: Mapping[str, str]) -> str:
     """The file or flag that set the value, or the whole that it is part of."""
     wholes = (dotted(path[:length]) for length in range(len(path), 0, -1))
     return next((origins[whole] for whole in wholes if whole in origins), DEFAULT)
+
+
+def secrets_in(
+    environ: Mapping[str, str], settings: Settings, public: Iterable[str] = ()
+) -> frozenset[str]:
+    """Secrets in a run's environment and settings, never to be told (ADR 13); no part of what is
+    `public`, such as the project's path."""
+    flags = [word for flag in settings.agent.flags for word in flag.split()]
+    found = secrets_of(environ) | secrets_of(settings.agent.env.set)
+    return secret_among(found | secret_flags(flags) | secret_urls(settings.notify.urls), public)

@@ -6,19 +6,15 @@ flags. null means the default, wherever it stands.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from ralph.errors import ConfigError
-from ralph.settings.paths import Json, Path, dotted, has, leaves
+from ralph.settings.paths import Json, Path, dotted, has, leaves, nested
 from ralph.settings.problems import SettingsProblem, problems
 from ralph.settings.schema import Settings
 from ralph.settings.source import LOCAL, MOST_TOLD, SETTINGS, Layer, read_layer
-
-Overrides = Mapping[str, tuple[object, str]]
-NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -30,7 +26,7 @@ class Loaded(msgspec.Struct, frozen=True):
     merged: Mapping[str, Any]  # what was set, as one JSON object, without the defaults
 
 
-def load(workspace: str, overrides: Overrides = NO_OVERRIDES) -> Loaded:
+def load(workspace: str, overrides: Mapping[str, tuple[object, str]] = {}) -> Loaded:
     """The settings of a workspace; missing files are fine, anything wrong is a ConfigError.
 
     `overrides` maps a dotted path to a value and the flag it came from:
@@ -39,10 +35,7 @@ def load(workspace: str, overrides: Overrides = NO_OVERRIDES) -> Loaded:
     layers = [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
     for path, (value, flag) in overrides.items():
         if value is not None:
-            data: Any = value
-            for key in reversed(path.split(".")):
-                data = {key: data}
-            layers.append(Layer(flag, data, is_flag=True))
+            layers.append(Layer(flag, nested(path.split("."), value), is_flag=True))
     return combine(layers)
 
 

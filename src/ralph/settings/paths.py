@@ -1,7 +1,7 @@
 """Paths of keys and indexes in a JSON document, and their spelling."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -23,16 +23,21 @@ def dotted(path: Path) -> str:
     return spelled.removeprefix(".")
 
 
+def nested(path: Sequence[str | int], value: object) -> Json:
+    """An object with one value, at this path of keys."""
+    found: Any = value
+    for key in reversed(path):
+        found = {key: found}
+    return dict(found)
+
+
 def has(document: object, path: Path) -> bool:
-    """True if the document holds something at this path."""
-    if not path:
-        return True
-    step, rest = path[0], path[1:]
-    if isinstance(document, dict):
-        return step in document and has(document[step], rest)
-    if isinstance(document, list | tuple) and isinstance(step, int):
-        return step < len(document) and has(document[step], rest)
-    return False
+    """True if the document holds something at this path of keys."""
+    for key in path:
+        if not isinstance(document, dict) or key not in document:
+            return False
+        document = document[key]
+    return True
 
 
 def walk(document: object) -> Iterator[tuple[Path, object]]:

@@ -7,7 +7,7 @@ because msgspec stops at the first error and does not say what would be allowed.
 import json
 from collections.abc import Iterator
 from types import NoneType, UnionType
-from typing import Annotated, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import msgspec
 import msgspec.structs
@@ -99,7 +99,10 @@ def _without_null(hint: object) -> object:
 
 
 def _allowed(hint: object) -> str:
-    """The words of `schema` for what the type admits."""
+    """The words of `schema` for what the type admits; a choice names its values."""
+    if get_origin(hint) is Literal:
+        *others, last = (f'"{choice}"' for choice in get_args(hint))
+        return f"{', '.join(others)} or {last}"
     kind, *notes = get_args(hint)
     words = (note.extra["allowed"] for note in notes if isinstance(note, Meta) and note.extra)
     return next(words, None) or _allowed(kind)

@@ -1,7 +1,7 @@
 """The settings, their defaults and what each may hold. The JSON Schema and the docs come from here.
 
-Every leaf type carries the words that an error uses for what is allowed. Numbers have an upper
-bound, far beyond any use, so that NaN and Infinity are never in range.
+Every leaf type but a choice carries the words that an error uses for what is allowed. Numbers
+have an upper bound, far beyond any use, so that NaN and Infinity are never in range.
 """
 
 from typing import Annotated, Any, Literal
@@ -37,14 +37,7 @@ PositiveDollars = Annotated[
 ]
 Price = Annotated[float, allows("dollars for a million tokens, 0 or more", ge=0, le=_MOST)]
 FailAction = Annotated[Placement, allows("APPEND, PREPEND or REPLACE (any case)")]
-PromptVia = Annotated[Literal["arg", "stdin", "file"], allows('"arg", "stdin" or "file"')]
-OnFailure = Annotated[Literal["continue", "stop", "retry"], allows('"continue", "stop" or "retry"')]
-GuardLevel = Annotated[Literal["standard", "strict"], allows('"standard" or "strict"')]
-SandboxName = Annotated[
-    Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"],
-    allows("auto, overlay, srt, sbx, docker, worktree or direct"),
-]
-Permissions = Annotated[Literal["sandbox", "ask"], allows('"sandbox" or "ask"')]
+SandboxName = Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"]
 
 
 class SettingsGroup(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -64,7 +57,7 @@ class EnvironmentSettings(SettingsGroup, frozen=True):
 
 
 class PriceSettings(SettingsGroup, frozen=True):
-    """What a million tokens cost, in dollars, for an agent that reports no cost."""
+    """The price of a million tokens, in dollars, for an agent that reports no cost."""
 
     input: Annotated[Price, doc("Input tokens.")]
     output: Annotated[Price, doc("Output tokens.")]
@@ -83,7 +76,7 @@ class PriceSettings(SettingsGroup, frozen=True):
 
 
 class AgentSettings(SettingsGroup, frozen=True):
-    """Which agent runs, and how it is started."""
+    """The agent that runs, and how it is started."""
 
     command: Annotated[
         Word | None, doc("The agent's command; null: the first known agent on PATH.")
@@ -99,10 +92,10 @@ class AgentSettings(SettingsGroup, frozen=True):
         EnvironmentSettings()
     )
     permissions: Annotated[
-        Permissions,
+        Literal["sandbox", "ask"],
         doc(
-            "Who permits tools in tasks run and prd run: the sandbox that contains the "
-            'agent ("sandbox"), or the agent\'s own rules ("ask").'
+            "Permission of tools in tasks run and prd run: by the sandbox that contains the "
+            'agent ("sandbox"), or by the agent\'s own rules ("ask").'
         ),
     ] = "sandbox"
     prices: Annotated[
@@ -110,7 +103,8 @@ class AgentSettings(SettingsGroup, frozen=True):
     ] = None
     probe: Annotated[Switch, doc("Ask a known agent for its flags, once for each binary.")] = True
     prompt_via: Annotated[
-        PromptVia | None, doc("How the prompt reaches the agent; null: as its kind wants it.")
+        Literal["arg", "stdin", "file"] | None,
+        doc("How the prompt reaches the agent; null: as its kind wants it."),
     ] = None
 
 
@@ -129,14 +123,14 @@ class GuardrailSettings(SettingsGroup, frozen=True):
 
 
 class ScmSettings(SettingsGroup, frozen=True):
-    """What to do with the changes when every guardrail passes (H §SCM Tasks)."""
+    """Version control of the changes when every guardrail passes (H §SCM Tasks)."""
 
     command: Annotated[Word, doc("The version control command.")] = "git"
     tasks: Annotated[tuple[Word, ...], doc("Its tasks, in order, such as commit and push.")] = ()
 
 
 class DisplaySettings(SettingsGroup, frozen=True):
-    """How the agent's work is shown (H §Formatter)."""
+    """Display of the agent's work (H §Formatter)."""
 
     emoji: Annotated[
         Switch | None, doc("Emoji as markers, everywhere or nowhere; null: on a terminal.")
@@ -154,7 +148,7 @@ class GuardSettings(SettingsGroup, frozen=True):
 
     enabled: Annotated[Switch, doc("Whether it judges where no sandbox contains the agent.")] = True
     level: Annotated[
-        GuardLevel,
+        Literal["standard", "strict"],
         doc(
             "`standard` refuses what hurts beyond the project; `strict` also what "
             "rewrites local history or ends processes."
@@ -179,7 +173,7 @@ class SecretsSettings(SettingsGroup, frozen=True):
 
 
 class LoopSettings(SettingsGroup, frozen=True):
-    """How a backlog is worked through (B §Configuration)."""
+    """Limits and order of work on a backlog (B §Configuration)."""
 
     max_iterations_per_task: Annotated[
         PositiveCount, doc("Iterations after which a task is blocked.")
@@ -198,7 +192,7 @@ class LoopSettings(SettingsGroup, frozen=True):
         doc("Dollars of all runs here since midnight after which no run goes on."),
     ] = None
     on_failure: Annotated[
-        OnFailure,
+        Literal["continue", "stop", "retry"],
         doc(
             "After a task that failed: continue with the next one, stop the run, "
             "or retry that task."
@@ -234,7 +228,7 @@ class HookSettings(SettingsGroup, frozen=True):
 
 
 class NotifySettings(SettingsGroup, frozen=True):
-    """Who is told when a task needs a person."""
+    """Notifications when a task needs a person."""
 
     command: Annotated[
         Word | None, doc("A shell command that gets what happened on standard input.")
@@ -306,8 +300,8 @@ class Settings(SettingsGroup, frozen=True):
     network: Annotated[
         Word | None,
         doc(
-            "Whom a sandbox may call beside the agent's provider: HOST,...; "
-            '"on": everybody; "off": nobody at all.'
+            "Hosts that a sandbox may reach besides the agent's provider: HOST,...; "
+            '"on": all; "off": none at all.'
         ),
     ] = None
     sandbox_show: Annotated[
@@ -329,6 +323,6 @@ class Settings(SettingsGroup, frozen=True):
     hooks: Annotated[HookSettings, doc("Commands that `ralph tasks run` tells what happens.")] = (
         HookSettings()
     )
-    notify: Annotated[NotifySettings, doc("Who is told when a task needs a person.")] = (
+    notify: Annotated[NotifySettings, doc("Notifications when a task needs a person.")] = (
         NotifySettings()
     )

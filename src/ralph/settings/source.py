@@ -45,13 +45,15 @@ class Layer(msgspec.Struct, frozen=True):
 
 def read_layer(workspace: str, name: str) -> Layer | None:
     """The settings file `name` of the workspace; None if there is none."""
-    raw = _read(os.path.join(workspace, name), name)
+    raw = read_bytes(os.path.join(workspace, name), name)
     return None if raw is None else Layer(name, parse(raw, name))
 
 
 def parse(raw: bytes, name: str) -> Json:
     """The JSON object in the bytes of the file `name`."""
-    text = _decode(raw, name)
+    text = decoded(raw, name)
+    if not text.strip():
+        raise ConfigError(f"{name}: is empty; expected a JSON object.", f"Write {{}} to {name}.")
     try:
         document = json.loads(text, object_pairs_hook=_collected)
     except json.JSONDecodeError as error:
@@ -68,9 +70,7 @@ def parse(raw: bytes, name: str) -> Json:
 class _Doubled(dict[str, Any]):
     """An object in which some keys stand twice. It never leaves this module."""
 
-    def __init__(self, document: Json) -> None:
-        super().__init__(document)
-        self.doubled: set[str] = set()
+    doubled: list[str]
 
 
 def _collected(pairs: list[tuple[str, Any]]) -> Json:
@@ -78,12 +78,12 @@ def _collected(pairs: list[tuple[str, Any]]) -> Json:
     if len(document) == len(pairs):
         return document
     found = _Doubled(document)
-    counts = Counter(key for key, _ in pairs)
-    found.doubled = {key for key, count in counts.items() if count > 1}
+    found.doubled = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
     return found
 
 
-def _read(path: str, name: str) -> bytes | None:
+def read_bytes(path: str, name: str) -> bytes | None:
+    """The content of a file of settings; None if there is none."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ConfigError(f"{name}: is not a file.", f"Move {name} away, or make it a file.")
@@ -104,17 +104,15 @@ def _read(path: str, name: str) -> bytes | None:
     return raw
 
 
-def _decode(raw: bytes, name: str) -> str:
+def decoded(raw: bytes, name: str) -> str:
+    """The text, with or without a byte order mark."""
     try:
-        text = raw.decode("utf-8-sig")  # with or without a byte order mark
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(
             f"{name}:{line}: is not UTF-8 (byte {error.start + 1}).", f"Save {name} as UTF-8."
         ) from None
-    if not text.strip():
-        raise ConfigError(f"{name}: is empty; expected a JSON object.", f"Write {{}} to {name}.")
-    return text
 
 
 def _syntax_error(error: json.JSONDecodeError, name: str) -> ConfigError:
@@ -134,8 +132,7 @@ def _too_deep(name: str) -> ConfigError:
 
 
 def _refuse_oddities(document: object, name: str) -> None:
-    """Refuse a top level that is no object, nesting without end, and keys that stand there
-    twice."""
+    """Refuse a top level that is no object, nesting without end, and keys that stand twice."""
     if not isinstance(document, dict):
         raise ConfigError(
             f"{name}: holds {kind_of(document)}; expected a JSON object.",

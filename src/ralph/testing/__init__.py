@@ -1,1 +1,1 @@
-"""What outsiders test their agents with. Public: `fakes`, `scripted_agent`."""
+"""Fakes, and a scripted agent, for outsiders who test agents. Public: `fakes`, `scripted_agent`."""

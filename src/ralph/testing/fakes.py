@@ -8,13 +8,11 @@ from ralph.errors import StateError
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Fact, Proved
 from ralph.kernel.findings import Finding
-from ralph.kernel.ports import Agent, Committed, NoTrees, Ports, Trees, Watch
-from ralph.kernel.proof import Stand
-from ralph.kernel.state import RunState
-from ralph.kernel.tasks.task import Backlog, Status, Task
-from ralph.kernel.turn import Ending, Order, Pulse, Role, Turn
-from ralph.kernel.verdict import Accept, Cut, Park, Stop, Verdict
-from ralph.kernel.world import Signals, Snapshot
+from ralph.kernel.ports import Agent, Ports, Trees, Watch
+from ralph.kernel.tasks.task import Backlog, Task
+from ralph.kernel.turn import Order, Pulse, Role, Turn, ended_by
+from ralph.kernel.verdict import Cut
+from ralph.kernel.world import Signals, Snapshot, Stand
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 
@@ -25,10 +23,8 @@ class KilledError(Exception):
 
 @dataclass
 class FakeClock:
-    """Time passes by a tick at each look, and only then; sleep jumps to its end.
-
-    `during_rest` is what happens while it sleeps: someone presses a key, the world changes.
-    """
+    """Time passes by a tick at each look, and only then; sleep jumps to its end. `during_rest` is
+    what happens while it sleeps: someone presses a key, the world changes."""
 
     time: float = 1000.0
     tick: float = 0.0
@@ -50,10 +46,8 @@ class FakeClock:
 
 @dataclass
 class FakeAgent:
-    """Answers iteration n with `turns[n - 1]`, the last one for ever; remembers its orders.
-
-    A tuple of turns is one iteration's attempts. `during` is what happens while it works.
-    """
+    """Answers iteration n with `turns[n - 1]`, the last one for ever; remembers its orders. A tuple
+    of turns is one iteration's attempts. `during` is what happens while it works."""
 
     turns: Sequence[Turn | tuple[Turn, ...]]
     message: Turn = Turn(text="Do the thing")
@@ -69,7 +63,7 @@ class FakeAgent:
         if cut is None:
             return self._answer(order)
         self.cuts.append(cut)
-        return cut_short(self._answer(order), cut)
+        return ended_by(self._answer(order), None, cut)
 
     def prompts(self) -> list[str]:
         """The prompts of all turns that worked on a task."""
@@ -83,13 +77,6 @@ class FakeAgent:
             return answer
         taken = sum(o.iteration == order.iteration and o.role is order.role for o in self.orders)
         return answer[min(taken, len(answer)) - 1]
-
-
-def cut_short(turn: Turn, cut: Cut) -> Turn:
-    """The turn as an agent must report it when its process was ended for it (ADR 6)."""
-    if cut.finished:
-        return replace(turn, exit_code=0, why=cut.why)
-    return replace(turn, ending=Ending.CUT, exit_code=None, why=cut.why)
 
 
 @dataclass
@@ -153,7 +140,7 @@ class FakeGate:
 
 
 @dataclass
-class FakeTrees:
+class FakeTrees(Trees):
     """A work tree that is a dictionary; `made` are new files that only gates wrote."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -187,107 +174,8 @@ class FakeTrees:
         self.look()
         return f".ralph/reverted/{kept_as}"
 
-    def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        return ()
-
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
         return Proved(now, stand.tree, stand, gates=gates, left_out=tuple(sorted(self.made)))
-
-
-@dataclass
-class FakeScm:
-    """Source control that only remembers; `commit` makes the tree clean."""
-
-    task_list: tuple[str, ...] = ("commit",)
-    dirty: bool = True
-    problem: str = ""
-    fails: frozenset[str] = frozenset()
-    hooks: list[str] = field(default_factory=list)  # what each of the next commits' hooks changes
-    during: Callable[[str], None] = lambda _: None  # what happens while a task runs
-    ran: list[tuple[str, str]] = field(default_factory=list)
-
-    def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
-        return self.dirty, self.problem
-
-    def changes(self, proof: Proved | None) -> str:
-        return ""
-
-    def tasks(self) -> tuple[str, ...]:
-        return self.task_list
-
-    def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
-        self.during(task)
-        if task in self.fails:
-            return Committed(ok=False, said=f"{task} failed")
-        if self.hooks:
-            return Committed(altered=(self.hooks.pop(0),))
-        if self.dirty:
-            self.ran.append((task, message))
-        self.dirty = False
-        return Committed(said=message, commit="c0ffee")
-
-    def run(self, task: str, state: RunState) -> Committed | None:
-        self.during(task)
-        if task in self.fails:
-            return Committed(ok=False, said=f"{task} failed")
-        self.ran.append((task, ""))
-        return Committed()
-
-
-@dataclass
-class FakeWorkbench:
-    """Settles tasks of a fake world; `done` holds each effect once, whoever asks twice."""
-
-    world: FakeWorld
-    refusals: dict[int, str] = field(default_factory=dict)  # by iteration
-    edits: dict[int, str] = field(default_factory=dict)  # by iteration
-    hooks: list[str] = field(default_factory=list)  # what each of the next commits' hooks changes
-    leftover: str = ""  # where what a turn that was cut off had done is saved
-    done: dict[tuple[int, str, str], str] = field(default_factory=dict)
-    ended: bool = False
-
-    def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
-        status = Status.IN_PROGRESS
-        if isinstance(verdict, Accept):
-            status = Status.DONE
-        elif isinstance(verdict, Park):
-            status = Status.BLOCKED
-        task = self._keep(state, "record", status)
-        self.world.update(task, status=status)
-
-    def take_up(self, state: RunState) -> str:
-        return self.leftover if state.cut_off else ""
-
-    def undo_edits(self, state: RunState) -> str:
-        return self.edits.get(state.iteration, "")
-
-    def commit(self, state: RunState) -> Committed:
-        if self.hooks:
-            return Committed(altered=(self.hooks.pop(0),))
-        refusal = self.refusals.get(state.iteration)
-        self._keep(state, "commit" if refusal is None else "refusal", refusal or "")
-        return Committed(refusal is None, refusal or "")
-
-    def sync(self, state: RunState) -> tuple[bool, str]:
-        self._keep(state, "sync", "")
-        return True, ""
-
-    def restore(self, state: RunState, *, whole_task: bool) -> str:
-        self._keep(state, "restore", "whole task" if whole_task else "turn")
-        return ""
-
-    def reopen(self, tasks: tuple[str, ...]) -> None:
-        for task in tasks:
-            self.world.update(task, status=Status.PENDING)
-
-    def end(self) -> None:
-        self.ended = True
-
-    def _keep(self, state: RunState, what: str, detail: str) -> str:
-        assert state.assignment is not None
-        task = state.assignment.task
-        self.done[state.iteration, task, what] = detail
-        return task
 
 
 def fake_ports(
@@ -299,30 +187,4 @@ def fake_ports(
 ) -> Ports:
     """Ports made of fakes, each replaceable."""
     world, clock = world or FakeWorld(), clock or FakeClock()
-    return Ports(agent, world, journal or MemoryJournal(), clock, trees or NoTrees())
-
-
-@dataclass
-class FakeCompany:
-    """Children that end when they are waited for, and a bus that remembers."""
-
-    children: str = "no active children"
-    problem: str = ""
-    during_wait: Callable[[], None] = lambda: None
-    waits: list[float] = field(default_factory=list)
-    ended: list[bool] = field(default_factory=list)
-    told: list[tuple[str, str]] = field(default_factory=list)
-
-    def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
-        self.waits.append(seconds)
-        self.during_wait()
-        return self.children
-
-    def end_children(self, *, at_once: bool) -> str:
-        self.ended.append(at_once)
-        return ""
-
-    def announce(self, stop: Stop, children: str) -> str:
-        if (stop.why, children) not in self.told:  # as a real one looks first
-            self.told.append((stop.why, children))
-        return self.problem
+    return Ports(agent, world, journal or MemoryJournal(), clock, trees or Trees())

@@ -1,5 +1,5 @@
 """Makes words safe to show and to keep.
 
-Public: `plain`, `clean` (one line, no escapes), `redact`, `secrets`, `keys`, `words`, `timestamps`,
+Public: `plain`, `clean` (one line, no escapes), `redact`, `secrets`, `words`, `timestamps`,
 `yaml_scalars`.
 """

@@ -5,12 +5,9 @@ Whatever the agent prints, it must not move the cursor, set the title, or turn t
 
 import re
 import unicodedata
-from collections.abc import Callable
 from itertools import accumulate
 
 from ralph.text.redact import redact
-
-Redact = Callable[[str], str]
 
 _TAB = 4
 _AS_EMOJI = "\ufe0f"
@@ -50,9 +47,21 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", _LINE_END.sub("\n", without_escapes(text)))
 
 
+def safe(text: str) -> str:
+    """The text, safe to show: clean, and without secrets. It is redacted after cleaning: an escape
+    code inside a key must not save it."""
+    return redact(clean(text))
+
+
 def one_line(text: str) -> str:
     """Cleaned text on one line: tabs become blanks, so that its width is known."""
     return text.replace("\n", " ").expandtabs(_TAB).rstrip()
+
+
+def escaped(path: str) -> str:
+    """A path that people can read on one line, whatever bytes it holds."""
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def first_line(text: str) -> str:
@@ -88,8 +97,7 @@ def columns(text: str) -> int:
 
 
 def _fitting(text: str, width: int) -> str:
-    ends = accumulate(map(_columns_of, text))
-    return text[: sum(end <= width for end in ends)]
+    return text[: sum(end <= width for end in accumulate(map(_columns_of, text)))]
 
 
 def _columns_of(character: str) -> int:

@@ -2,19 +2,93 @@
 the environment and the settings call secret, and whatever is shaped like a key."""
 
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
-from ralph.text.keys import CONTEXT, Tail, end_of, has_sign, keys_in, unfinished
 from ralph.text.secrets import spellings
 
 _MARK = b"[redacted]"
 _JSON = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each line
 _ESCAPED = b'bfnrtu"\\/'  # what follows a backslash in JSON
 _BACKSLASH = b"\\"
+# How a key begins, which letters follow, and how many at least.
+_SHAPES = (
+    ("sk-", "[A-Za-z0-9_-]", 16),  # Anthropic, OpenAI, OpenRouter
+    *((f"gh{kind}_", "[A-Za-z0-9]", 20) for kind in "pousr"),
+    ("github_pat_", "[A-Za-z0-9_]", 20),
+    *((f"A{kind}IA", "[0-9A-Z]", 16) for kind in "KS"),
+    ("AIza", "[0-9A-Za-z_-]", 30),
+    *((f"xox{kind}-", "[A-Za-z0-9-]", 10) for kind in "abprs"),
+    ("glpat-", "[A-Za-z0-9_-]", 16),
+    ("hf_", "[A-Za-z0-9]", 20),
+)
+# By these a key is found fast; it begins so many letters before. One pattern for all of them, or
+# the shapes themselves, would take several times as long.
+_WORDS = (rb"sk-", rb"gh[pousr]_", rb"glpat-", rb"hf_", rb"A(?:[KS]IA|Iza)", rb"xox[abprs]-")
+_SIGNS = (*((re.compile(word), 0) for word in _WORDS), (re.compile(rb"_pat_"), 6))
+_PEM_BEGINS = "-----BEGIN "
+# At a word's beginning, or right after a colour, or after an escape printed as two characters.
+_BORDER = r"(?:(?<![A-Za-z0-9_])|(?<=[0-9;\[]m)|(?<=\\[nrt]))"
+_CONTEXT = 2  # bytes before a key that tell whether it is one
+_LINE_ENDS = r" {0,9}(?:[\r\n]|\\{1,4}[nr]){1,4} {0,40}"
+# What belongs to a key however long it is. In a line of JSON it ends in the middle of no escape.
+_GOES_ON = re.compile(rb"[A-Za-z0-9_-]*+")
+_PEM_GOES_ON = re.compile(rb"(?:[A-Za-z0-9+/= \t\r\n]|\\++[nrt])*+")
 
+
+def _any_of(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(patterns)})"
+
+
+def _begun(start: str, rest: str) -> str:
+    """A pattern for whatever begins like this, from the first letter on."""
+    for letter in reversed(start):
+        rest = f"{re.escape(letter)}(?:{rest})?"
+    return rest
+
+
+_KEY = re.compile(
+    (_BORDER + _any_of(f"{start}{kind}{{{least}}}" for start, kind, least in _SHAPES)).encode()
+)
+_PEM = re.compile(
+    (
+        rf"{_PEM_BEGINS}[A-Z ]{{0,30}}PRIVATE KEY-----{_LINE_ENDS}"
+        rf"(?:(?:Proc-Type|DEK-Info): [A-Za-z0-9,-]{{1,60}}{_LINE_ENDS}){{0,2}}"
+        r"[A-Za-z0-9+/]{16}"
+    ).encode()
+)
+
+Tail = re.Pattern[bytes]
 # From where to where, what takes its place, and what more belongs to it.
 _Span = tuple[int, int, bytes, Tail | None]
+
+
+def keys_in(data: bytes, begin: int = 0) -> Iterator[tuple[int, int, Tail]]:
+    """From where to where there are keys, and what more belongs to each; in no order."""
+    for sign, before in _SIGNS:
+        for found in sign.finditer(data, begin):
+            key = _KEY.match(data, max(begin, found.start() - before))
+            if key is not None:
+                yield key.start(), _end_of(_GOES_ON, data, key.end()), _GOES_ON
+    for key in _PEM.finditer(data, begin):
+        yield key.start(), _end_of(_PEM_GOES_ON, data, key.end()), _PEM_GOES_ON
+
+
+def _end_of(tail: Tail, data: bytes, at: int) -> int:
+    """The end of a key, as far as the data go."""
+    found = tail.match(data, at)
+    return at if found is None else found.end()
+
+
+@cache
+def _endings() -> tuple[tuple[int, Tail], ...]:
+    """Patterns for what more letters may make a key, and among how many bytes at the end to look.
+    Compiled when the first stream comes: an agent need not wait for it."""
+    key = _BORDER + _any_of(_begun(s, f"{kind}{{0,{n - 1}}}") for s, kind, n in _SHAPES)
+    pem = _begun(_PEM_BEGINS, r"[A-Za-z0-9+/=:, \\\r\n-]{0,560}")
+    return tuple((n, re.compile(f"{text}\\Z".encode())) for n, text in ((64, key), (600, pem)))
 
 
 class Redactor:
@@ -30,8 +104,10 @@ class Redactor:
         return self if more == self._secrets else Redactor(more)
 
     def may_find(self, data: bytes) -> bool:
-        """A first look: if not, there is nothing to take out."""
-        return has_sign(data) or any(known in data for known in self._known)
+        """A first look, much faster than the shapes: if not, there is nothing to take out."""
+        if any(known in data for known in (_PEM_BEGINS.encode(), *self._known)):
+            return True
+        return any(sign.search(data) for sign, _ in _SIGNS)
 
     def text(self, text: str) -> str:
         """The text without secrets."""
@@ -46,8 +122,7 @@ class Redactor:
         return b"".join((*pieces, data[done:])).decode("utf-8", "surrogatepass")
 
     def spans(self, data: bytes, begin: int = 0) -> list[_Span]:
-        """Spans to be taken out, from left to right; of those that begin together the longest is
-        first. They may overlap."""
+        """Spans to be taken out, by their beginning, the longest first; they may overlap."""
         found: list[_Span] = [(a, b, _MARK, tail) for a, b, tail in keys_in(data, begin)]
         for known, mark in self._known.items():
             at = data.find(known, begin)
@@ -58,15 +133,14 @@ class Redactor:
 
     def undecided(self, data: bytes, begin: int) -> int:
         """From where on more bytes may make a secret of what is there."""
-        first = unfinished(data, begin)
+        ends = [end.search(data, max(begin, len(data) - size)) for size, end in _endings()]
+        first = min((match.start() for match in ends if match), default=len(data))
         for known in self._known:
             at = data.find(known[:1], max(begin, len(data) - len(known) + 1))
             while 0 <= at < first and not known.startswith(data[at:]):
                 at = data.find(known[:1], at + 1)
             first = min(first, at) if at >= 0 else first
-        while first > begin and data[first - 1 : first] == _BACKSLASH:
-            first -= 1
-        return first
+        return _before_backslashes(data, begin, first)
 
 
 class StreamRedactor:
@@ -90,7 +164,7 @@ class StreamRedactor:
     def _clean(self, chunk: bytes, *, final: bool) -> bytes:
         data, begin = self._before + self._rest + chunk, len(self._before)
         if self._tail is not None:
-            begin = end_of(self._tail, data, begin)
+            begin = _end_of(self._tail, data, begin)
             if not final and not data[begin:].strip(_BACKSLASH):
                 return self._keep(data, begin)
         self._tail = None
@@ -112,16 +186,17 @@ class StreamRedactor:
         return b"".join(pieces)
 
     def _keep(self, data: bytes, cut: int) -> bytes:
-        self._before, self._rest = data[max(0, cut - CONTEXT) : cut], data[cut:]
+        self._before, self._rest = data[max(0, cut - _CONTEXT) : cut], data[cut:]
         return b""
 
 
 def _whole(data: bytes, begin: int, start: int) -> int:
     """The place to cut before a secret: in JSON its first letter may belong to an escape."""
-    if data[start : start + 1] in _ESCAPED:
-        while start > begin and data[start - 1 : start] == _BACKSLASH:
-            start -= 1
-    return start
+    return _before_backslashes(data, begin, start) if data[start] in _ESCAPED else start
+
+
+def _before_backslashes(data: bytes, begin: int, end: int) -> int:
+    return begin + len(data[begin:end].rstrip(_BACKSLASH))
 
 
 class _Process:
@@ -151,15 +226,15 @@ def redacting() -> StreamRedactor:
     return StreamRedactor(_Process.redactor)
 
 
-def redacted(value: Any, by: Callable[[str], str] = redact) -> Any:  # noqa: ANN401  JSON
+def redacted(value: Any) -> Any:  # noqa: ANN401  JSON
     """A copy of a JSON value in which every string is redacted, so that it stays valid."""
     match value:
         case str():
-            return by(value)
+            return redact(value)
         case list() | tuple():
-            return [redacted(item, by) for item in value]
+            return [redacted(item) for item in value]
         case dict():
-            return {key: redacted(item, by) for key, item in value.items()}
+            return {key: redacted(item) for key, item in value.items()}
         case _:
             return value
 

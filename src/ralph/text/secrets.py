@@ -1,14 +1,15 @@
-"""Finds the values that are secrets, by the names that an environment or a command line gives
-them."""
+"""Finds the values that are secrets, by their names in an environment or a command line."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 _NAME = re.compile(
     r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?)(?:_|$)", re.IGNORECASE
 )
+_MEMBER = re.compile(r"(?:key|token|secret|password|credential|access|refresh)$", re.IGNORECASE)
 _PLACE = re.compile(r"(?:FILE|PATH|DIR|CREDENTIALS?|SOCK)$", re.IGNORECASE)
 _FLAG = re.compile(r"--?[\w-]*(?:api[-_]?key|token|secret|passw|credential)[\w-]*", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s:@]*:([^/?#\s@]+)@", re.IGNORECASE)
@@ -36,8 +37,13 @@ def secrets_of(environ: Mapping[str, str]) -> frozenset[str]:
     """The values in an environment whose names say that they are secret, and passwords in URLs."""
     named = {v for name, v in environ.items() if _NAME.search(name) and not _is_place(name, v)}
     passwords = {found for v in environ.values() if "@" in v for found in _IN_URL.findall(v)}
+    pairs: list[tuple[str, object]] = []  # of objects that are JSON, such as a login
+    for text in (v for v in environ.values() if v.lstrip()[:1] == "{"):
+        with suppress(ValueError, RecursionError):
+            json.loads(text, object_pairs_hook=pairs.extend)
+    members = {v for name, v in pairs if isinstance(v, str) and _MEMBER.search(name)}
     public = [environ[name] for name in _PUBLIC if name in environ]
-    return secret_among(named | passwords, public)
+    return secret_among(named | passwords | members, public)
 
 
 def secret_flags(words: Sequence[str]) -> frozenset[str]:

@@ -4,13 +4,15 @@ The answer stands at the bottom, where someone looks who comes back to the termi
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from ralph.kernel.events import Usage
+from ralph.kernel.facts import scm_task
+from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.verdict import Reason, Stop
-from ralph.text.words import counted, duration, money
+from ralph.text.words import counted, duration, listed, money
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.style import Tone
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
@@ -34,6 +36,11 @@ _STORY_REMEDIES = {
     Reason.LIMIT: "Go on with the rest: ralph prd run. What the reviews found: ralph prd stats",
     Reason.STALLED: "Nothing changed: read what the agent said, then make the story clearer.",
 }
+_LISTS = ("gates", "left_out", "put_back", "yours", "mixed", "hidden")  # of a proof
+_NOT_DONE = {"commit": "Not committed", "push": "Not pushed"}
+_OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a line
+SHORT_ID = 12  # characters
+MOST_PATHS = 5  # that are named
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 
@@ -72,10 +79,8 @@ def _ending(stop: Stop, state: RunState, turn: str) -> str:
     """`Completed after 2 iterations in 12s, $0.12.`: time asleep is not spent, and named apart."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
-    cost = f", {money(spent.dollars)}" if spent.dollars else ""
-    if spent.uncounted and (spent.dollars or spent.usage != Usage()):
-        cost += f"{' and' if cost else ','} {counted(spent.uncounted, 'turn')} of unknown cost"
-    totals = f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}{cost}"
+    totals = f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}"
+    totals = ", ".join(filter(None, (totals, cost_words(spent))))
     if stop.reason is Reason.COMPLETED:
         return f"Completed after {totals}."
     why = stop.why.rstrip(".") or stop.reason.value
@@ -83,10 +88,54 @@ def _ending(stop: Stop, state: RunState, turn: str) -> str:
     return f"Stopped: {why}{named}. {totals}."
 
 
+def cost_words(spent: Spent, limits: Limits = Limits()) -> str:
+    """`$5.00 of $20.00 and 2 turns of unknown cost`; nothing where there was no cost at all."""
+    parts = []
+    if spent.dollars or limits.dollars:
+        limit = f" of {money(limits.dollars)}" if limits.dollars else ""
+        parts.append(f"{money(spent.dollars)}{limit}")
+    if spent.uncounted and (parts or spent.usage != Usage()):
+        parts.append(f"{counted(spent.uncounted, 'turn')} of unknown cost")
+    return " and ".join(parts)
+
+
 def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
-    """True if the limit is reached, no turn ever wrote the tag, and the prompt did not ask for
-    it."""
+    """True if the limit is reached, no turn wrote the tag, and the prompt did not ask for it."""
     asked = not briefing.completion_sentence
     failure = state.turn.failure if state.turn else None
     waited = failure is not None and failure.passes  # it was never a matter of words
     return stop.reason is Reason.LIMIT and not state.claimed and not asked and not waited
+
+
+def proof_words(state: RunState) -> str:
+    """The tree that was proven and where it is; "" without a proof."""
+    if state.proof is None:
+        return ""
+    commit = f"commit {state.commit[:SHORT_ID]}" if state.commit else "not committed"
+    yours = f"your uncommitted files ({listed(state.proof.yours, MOST_PATHS)})"
+    outside = f"{yours} and ignored files" if state.proof.yours else "ignored files"
+    return f"tree {state.proof.tree[:SHORT_ID]}, {commit}; {outside} are outside the proof"
+
+
+def owed_lines(state: RunState) -> Iterator[Line]:
+    """SCM tasks that failed for good, each with what git has against it."""
+    for step in state.owed:
+        task = scm_task(step)
+        lines = [line.strip() for line in step.detail.splitlines() if line.strip()]
+        lines = lines or ["no reason given"]
+        # Git begins with where it was pushing to.
+        why = next((line for line in lines if line.startswith(_OBJECTS)), lines[0])
+        words = _NOT_DONE.get(task.split()[0], f"SCM task {task} failed")
+        yield Line(f"{words}: {why}", Tone.BAD)
+
+
+def proof_dict(state: RunState) -> dict[str, Any]:
+    """The proof, null without one, and what failed after it, for programs."""
+    proof = state.proof and {
+        "tree": state.proof.tree,
+        "commit": state.commit or None,
+        **{name: list(getattr(state.proof, name)) for name in _LISTS},
+        "outside": "ignored files",
+    }
+    failed = [{"task": scm_task(step), "why": step.detail} for step in state.owed]
+    return {"proof": proof, "scm_failed": failed}

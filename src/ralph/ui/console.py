@@ -10,11 +10,10 @@ from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Began, Fact, Resumed
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.world import Signals
-from ralph.text.plain import Redact, clean
+from ralph.text.plain import safe
 from ralph.ui.events import Formatter
 from ralph.ui.lines import Briefing, Line, clock_time
-from ralph.ui.live.activity import Activity
-from ralph.ui.live.board import Board, tag_of
+from ralph.ui.live.activity import Activity, Board, tag_of
 from ralph.ui.live.region import PACE, LiveLine
 from ralph.ui.narration import heard, narrate
 from ralph.ui.safe_stream import Channel
@@ -45,7 +44,6 @@ class Console:
         verbose: bool,
         briefing: Briefing,
         clock: Callable[[], float],
-        redact: Redact,
         err_style: Style | None = None,
         state: RunState = NEW,
         width: Callable[[], int] | None = None,
@@ -63,10 +61,9 @@ class Console:
         self._verbose = verbose
         self._briefing = briefing
         self._clock = clock
-        self._redact = redact
         self._state = state
         self._asked = self._own = Signals()
-        self._activity = Activity(briefing, clock, redact)
+        self._activity = Activity(briefing, clock, state)
         self._board = board
         self._out_style = style
         self._live: LiveLine | None = None
@@ -76,7 +73,7 @@ class Console:
             self._live = LiveLine(self._err, self._style, width, clock, height=height, pace=pace)
         self._one_screen = width is not None and out is not None and out.isatty()
         follow = (lambda: width() or style.width) if width and self._one_screen else None
-        self._formatter = Formatter(style, clock, redact, width=follow)
+        self._formatter = Formatter(style, clock, width=follow)
         self._held: list[tuple[Channel, str]] = []  # of workers, for a moment
         self._spoke: Channel | None = None
         self._apart = False  # a new part begins
@@ -84,8 +81,7 @@ class Console:
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """Show what the agent says, if that is wanted; all of it in one write."""
         if self._live:
-            for event in events:
-                self._activity.on_event(event)
+            self._activity.on_events(events)
         if self._stream:
             lines = self._formatter.lines
             self._write(self._out, [line for event in events for line in lines(event)])
@@ -129,7 +125,6 @@ class Console:
                 self._put_held(self._live)
 
     def note(self, text: str) -> None:
-        """Say this, to everybody."""
         self._say([Line(text)])
 
     def debug(self, text: str) -> None:
@@ -139,7 +134,7 @@ class Console:
     def prompt(self, text: str) -> None:
         """The prompt that is sent: its beginning, verbose only (H §Verbose Output)."""
         if self._verbose:
-            tidy = " ".join(self._redact(clean(text)).split())
+            tidy = " ".join(safe(text).split())
             more = "..." if len(tidy) > _PROMPT_SHOWN else ""
             self.debug(f"Prompt: {tidy[:_PROMPT_SHOWN]}{more}")
 
@@ -196,12 +191,12 @@ class Console:
         if self._board is not None:
             live.draw(self._board.moments(self._state, self._own, self._asked))
             return
-        moment = self._activity.moment(self._state, self._own, self._asked)
+        moment = self._activity.moment(self._own, self._asked)
         live.draw(() if moment is None else (moment,))
 
     def _dressed(self, line: Line) -> list[str]:
         """The line, cleaned, since it may quote the agent, and with our name in front."""
         stamp = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
-        tidy = self._redact(clean(line.text)).split("\n")
+        tidy = safe(line.text).split("\n")
         name = self._style.paint("[ralph]", Tone.HEAD)
         return [f"{stamp}{name} {self._style.paint(part, line.tone)}" for part in tidy]

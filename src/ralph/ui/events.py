@@ -3,24 +3,9 @@
 import re
 from collections.abc import Callable
 
-from ralph.kernel.events import (
-    AgentEvent,
-    Progress,
-    Question,
-    RateLimited,
-    Result,
-    Retry,
-    Speaker,
-    Text,
-    Thinking,
-    Todo,
-    TodoStatus,
-    ToolEnd,
-    ToolStart,
-    Usage,
-)
+from ralph.kernel import events
 from ralph.kernel.value import value
-from ralph.text.plain import Redact, clean, columns, first_line, one_line, shorten
+from ralph.text.plain import columns, first_line, one_line, safe, shorten
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.lines import clock_time, coming_time
 from ralph.ui.style import Mark, Style, Tone
@@ -32,16 +17,14 @@ _FAILURE = 1000  # characters of a failure's message
 _OUR_NAME = re.compile(r"\s*(?:\[[\d:]{1,12}\]\s*|\S{1,80} \|\s*)*\[\s*ralph\s*\]", re.IGNORECASE)
 _LOOKED_AT = 200  # characters
 _SPEAKERS = {
-    Speaker.SUBAGENT: "[sub-agent] ",
-    Speaker.HOOK: "[hook] ",
-    Speaker.HOST: "[host] ",
+    events.Speaker.SUBAGENT: "[sub-agent] ",
+    events.Speaker.HOOK: "[hook] ",
+    events.Speaker.HOST: "[host] ",
 }
-
-
 _TODO = {
-    TodoStatus.DONE: (Mark.DONE, Tone.FAINT),
-    TodoStatus.ACTIVE: (Mark.ACTIVE, Tone.CALL),
-    TodoStatus.PENDING: (Mark.PENDING, Tone.PLAIN),
+    events.TodoStatus.DONE: (Mark.DONE, Tone.FAINT),
+    events.TodoStatus.ACTIVE: (Mark.ACTIVE, Tone.CALL),
+    events.TodoStatus.PENDING: (Mark.PENDING, Tone.PLAIN),
 }
 
 
@@ -65,13 +48,11 @@ class Formatter:
         self,
         style: Style,
         clock: Callable[[], float],
-        redact: Redact = lambda text: text,
         *,
         width: Callable[[], int | None] | None = None,
     ) -> None:
         self._style = style
         self._clock = clock
-        self._redact = redact
         self._width = width or (lambda: style.width)
         self._mark = style.mark
         self.start()
@@ -83,18 +64,18 @@ class Formatter:
         self._tools = self._errors = 0
         self._paragraph = ""
 
-    def lines(self, event: AgentEvent) -> list[str]:
+    def lines(self, event: events.AgentEvent) -> list[str]:
         """The lines that show this event, without line ends; none if it is not worth one."""
         match event:
-            case Text():
+            case events.Text():
                 rows, paragraph = self._text(event), "text"
-            case ToolStart():
+            case events.ToolStart():
                 rows, paragraph = self._tool_start(event), "work"
-            case ToolEnd():
+            case events.ToolEnd():
                 rows, paragraph = self._tool_end(event), "work"
-            case Todo():
+            case events.Todo():
                 rows, paragraph = self._todo(event), "todo"
-            case Result():
+            case events.Result():
                 rows, paragraph = self._result(event), "result"
             case _:
                 rows, paragraph = self._aside(event), "work"
@@ -103,57 +84,53 @@ class Formatter:
         before, self._paragraph = self._paragraph, paragraph  # an empty line between two
         gap = [""] if before and before != paragraph else []
         prefix = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
-        if isinstance(event, Text):
+        if isinstance(event, events.Text):
             prefix += _SPEAKERS.get(event.speaker, "")
-        elif isinstance(event, ToolStart | ToolEnd) and event.subagent:
-            prefix += _SPEAKERS[Speaker.SUBAGENT]
+        elif isinstance(event, events.ToolStart | events.ToolEnd) and event.subagent:
+            prefix += _SPEAKERS[events.Speaker.SUBAGENT]
         return [*gap, *(self._finished(row, prefix) for row in rows)]
 
-    def _aside(self, event: AgentEvent) -> list[_Row]:
+    def _aside(self, event: events.AgentEvent) -> list[_Row]:
         """Events of one short line each; what is not understood has none."""
-        mark = self._mark
         match event:
-            case Thinking(text=text):
-                return self._short(mark(Mark.THINKING), first_line(text), Tone.FAINT)
-            case Progress(text=text):
-                return self._short(mark(Mark.STATUS), text, Tone.FAINT)
-            case Retry():
+            case events.Thinking(text=text):
+                mark, words = Mark.THINKING, first_line(text)
+            case events.Progress(text=text):
+                mark, words = Mark.STATUS, text
+            case events.Retry():
                 of = "" if event.of is None else f"/{event.of}"
                 after = "" if event.seconds is None else f" in {duration(event.seconds)}"
                 why = f": {event.why}" if event.why else ""
-                words = f"Retry {event.attempt}{of}{after}{why}"
-                return self._short(mark(Mark.RETRY), words, Tone.NOTICE)
-            case RateLimited(resets_at=at, why=why):
+                mark, words = Mark.RETRY, f"Retry {event.attempt}{of}{after}{why}"
+            case events.RateLimited(resets_at=at, why=why):
                 until = "" if at is None else f" (until {coming_time(at, self._clock())})"
-                return self._short(mark(Mark.LIMITED), f"Rate limited: {why}{until}", Tone.NOTICE)
-            case Question(text=text):
-                return self._short(mark(Mark.QUESTION), f"Question: {text}", Tone.NOTICE)
+                mark, words = Mark.LIMITED, f"Rate limited: {why}{until}"
+            case events.Question(text=text):
+                mark, words = Mark.QUESTION, f"Question: {text}"
             case _:
                 return []
+        tidy = " ".join(safe(words).split())
+        tone = Tone.FAINT if mark in (Mark.THINKING, Mark.STATUS) else Tone.NOTICE
+        return [_Row(f"{self._mark(mark)} ", tidy, tone=tone)] if tidy else []
 
-    def _short(self, mark: str, text: str, tone: Tone) -> list[_Row]:
-        tidy = " ".join(self._tidy(text).split())
-        return [_Row(f"{mark} ", tidy, tone=tone)] if tidy else []
-
-    def _text(self, event: Text) -> list[_Row]:
+    def _text(self, event: events.Text) -> list[_Row]:
         """Words as they are: the terminal wraps them, so that they can be copied whole."""
-        if event.speaker is Speaker.PROMPT or not event.text:
+        if event.speaker is events.Speaker.PROMPT or not event.text:
             return []
-        tone = Tone.PLAIN if event.speaker is Speaker.ASSISTANT else Tone.FAINT
-        lines = self._tidy(event.text).removesuffix("\n").split("\n")
+        tone = Tone.PLAIN if event.speaker is events.Speaker.ASSISTANT else Tone.FAINT
+        lines = safe(event.text).removesuffix("\n").split("\n")
         return [_Row(not_ours(line), tone=tone) for line in lines]
 
-    def _tool_start(self, event: ToolStart) -> list[_Row]:
-        name = one_line(self._tidy(event.name))
+    def _tool_start(self, event: events.ToolStart) -> list[_Row]:
+        name = one_line(safe(event.name))
         self._open[event.id] = name
         self._tools += 1
         head = f"{self._mark(Mark.CALL)} {name}"
-        summary = " ".join(self._tidy(event.summary).split())
-        if not summary:
-            return [_Row(head, tone=Tone.CALL)]
-        return [_Row(f"{head}(", summary, ")", Tone.CALL)]
+        summary = " ".join(safe(event.summary).split())
+        row = _Row(f"{head}(", summary, ")", Tone.CALL)
+        return [row if summary else _Row(head, tone=Tone.CALL)]
 
-    def _tool_end(self, event: ToolEnd) -> list[_Row]:
+    def _tool_end(self, event: events.ToolEnd) -> list[_Row]:
         name = self._open.pop(event.id, "")
         self._errors += event.is_error
         mark, what = (Mark.BAD, "Error") if event.is_error else (Mark.GOOD, "Result")
@@ -175,7 +152,7 @@ class Formatter:
         # Only what may be seen is made fit to be seen: outputs are long and many.
         room = 4 * self._style.max_output_chars + _ROOM_FOR_ESCAPES
         seen = "\n".join(line[:room] for line in whole.split("\n", most)[:most])
-        lines = self._tidy(seen).rstrip().split("\n")
+        lines = safe(seen).rstrip().split("\n")
         more = whole.count("\n") + 1 - most
         corner, below = f"  {self._mark(Mark.OUTPUT)}  ", f"  {self._mark(Mark.BELOW)}  "
         heads = (corner, *[below] * most)
@@ -188,35 +165,34 @@ class Formatter:
             rows.append(_Row(below + words, tone=Tone.FAINT))
         return rows
 
-    def _todo(self, event: Todo) -> list[_Row]:
-        done = sum(item.status is TodoStatus.DONE for item in event.items)
+    def _todo(self, event: events.Todo) -> list[_Row]:
+        done = sum(item.status is events.TodoStatus.DONE for item in event.items)
         total = len(event.items)
         percent = f" ({100 * done // total}%)" if total else ""
         rows = [_Row(f"{self._mark(Mark.TODO)} Todo List")]
         for item in event.items:
             mark, tone = _TODO[item.status]
-            active = item.status is TodoStatus.ACTIVE
+            active = item.status is events.TodoStatus.ACTIVE
             tail = f" {self._mark(Mark.ARROW)} ACTIVE" if active else ""
-            text = one_line(self._tidy(item.text))
+            text = one_line(safe(item.text))
             rows.append(_Row(f"  {self._mark(mark)} ", text, tail, tone))
         return [*rows, _Row(f"  {self._mark(Mark.PROGRESS)} Progress: {done}/{total}{percent}")]
 
-    def _result(self, event: Result) -> list[_Row]:
+    def _result(self, event: events.Result) -> list[_Row]:
         known = [] if event.cost_usd is None else [f"cost: {money(event.cost_usd)}"]
-        if event.usage != Usage():
-            known.append(f"tokens: {_tokens(event.usage)}")
+        if event.usage != events.Usage():
+            usage = event.usage
+            cached = f" ({number(usage.cache_read)} cached)" if usage.cache_read else ""
+            known.append(
+                f"tokens: {number(usage.all_input)} in{cached} / {number(usage.output)} out"
+            )
         known += [f"tools: {self._tools}", f"errors: {self._errors}"]
         statistics = f" ({', '.join(known)}, time: {duration(self._clock() - self._began)})"
         if event.failure is None:
             return [_Row(f"{self._mark(Mark.GOOD)} Complete{statistics}", tone=Tone.GOOD)]
         # Not cut to the width: this is what people look for.
-        why = shorten(one_line(self._tidy(event.failure.message)), _FAILURE, None, "...")
+        why = shorten(one_line(safe(event.failure.message)), _FAILURE, None, "...")
         return [_Row(f"{self._mark(Mark.BAD)} Failed: {why}{statistics}", tone=Tone.BAD)]
-
-    def _tidy(self, text: str) -> str:
-        """The text, safe to show. It is redacted after cleaning: an escape code inside a key must
-        not save it."""
-        return self._redact(clean(text))
 
     def _finished(self, row: _Row, prefix: str) -> str:
         style, width = self._style, self._width() if row.body else None
@@ -233,10 +209,3 @@ def not_ours(line: str) -> str:
         return line
     seen = "".join(filter(str.isprintable, line[:_LOOKED_AT]))  # not what has no width
     return f"[agent] {line}" if _OUR_NAME.match(seen) else line
-
-
-def _tokens(usage: Usage) -> str:
-    """All that went in, the cached part of it named: `1.2M in (850K cached) / 45K out`."""
-    all_in = usage.input + usage.cache_read + usage.cache_write
-    cached = f" ({number(usage.cache_read)} cached)" if usage.cache_read else ""
-    return f"{number(all_in)} in{cached} / {number(usage.output)} out"

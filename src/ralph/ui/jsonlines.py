@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from ralph.journal.codec import encode
 from ralph.kernel.events import AgentEvent
@@ -11,8 +11,7 @@ from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.verdict import Reason, Stop
 from ralph.text.redact import redact, redacted_json
-from ralph.ui.live.board import with_workers
-from ralph.ui.safe_stream import Channel
+from ralph.ui.live.activity import with_workers
 
 
 def stop_line(
@@ -52,23 +51,19 @@ def error_line(reason: Reason, *, error: str, remedy: str) -> str:
 
 
 class JsonLines:
-    """A reader for programs. Every object has `type`, `time` and `run`; the last is `stop`.
-
-    A worker's have the `task` that it is at, too. `on_loss` hears once, in words, when stdout can
-    no longer be written.
-    """
+    """A reader for programs. Every object has `type`, `time` and `run`, a worker's also the `task`
+    that it is at; the last is `stop`. `write` takes whole lines."""
 
     def __init__(
         self,
-        out: TextIO | None,
+        write: Callable[[list[str]], None],
         run: str,
         *,
         clock: Callable[[], float],
-        on_loss: Callable[[str], None] = lambda _: None,
         state: RunState = NEW,
         task: str = "",
     ) -> None:
-        self._out = Channel(out, on_loss)
+        self._write = write
         self._run = run
         self._clock = clock
         self._state = state
@@ -77,7 +72,7 @@ class JsonLines:
     def on_fact(self, fact: Fact) -> None:
         """Write a fact: `{"type": "decided", ...}`."""
         self._state = fold(self._state, fact)
-        self._out.write([self._line(encode(fact))])
+        self._write([self._line(encode(fact))])
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """Write events: `{"type": "event", "event": "tool_start", ...}`; all in one write."""
@@ -87,7 +82,7 @@ class JsonLines:
             fields = encode(event)
             name = fields.pop("type")
             lines.append(self._line({"type": "event", "time": now, "event": name, **fields}))
-        self._out.write(lines)
+        self._write(lines)
 
     def stop(self, stop: Stop, log: str | None = None, used: Sequence[Spent] = ()) -> None:
         """Write the last line; `used` is what workers have who were left in the middle."""
@@ -99,7 +94,7 @@ class JsonLines:
             evidence=tuple(map(redact, stop.evidence)),
             log=log,
         )
-        self._out.write([line])
+        self._write([line])
 
     def _line(self, fields: dict[str, Any]) -> str:
         first = {"type": fields["type"], "time": fields["time"], **self._of_whom}

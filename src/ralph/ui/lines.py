@@ -1,12 +1,24 @@
-"""Ralph's own lines, and what they must be told about a run."""
+"""Readers of a run, the lines they say, and what these must be told about it."""
 
 import time
+from collections.abc import Sequence
+from typing import Protocol
 
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Fact
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import value
 from ralph.text.plain import one_line
 from ralph.ui.style import Tone
+
+
+class Reader(Protocol):
+    """Is told facts and events as they come, and shows them; it never acts on the run or raises."""
+
+    def on_fact(self, fact: Fact) -> None: ...
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None: ...
 
 
 @value
@@ -35,7 +47,6 @@ class Briefing:
 
     @property
     def turn(self) -> str:
-        """The word that people have for a turn."""
         return "attempt" if self.attempts else "iteration"
 
     def announces(self, gate: str) -> bool:

@@ -4,48 +4,26 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ralph.kernel.facts import (
-    Began,
-    Checked,
-    Checking,
-    Decided,
-    Ended,
-    Fact,
-    Landed,
-    Launching,
-    Proved,
-    Resumed,
-    Returned,
-    Settled,
-    Started,
-    Step,
-)
+from ralph.kernel import facts
+from ralph.kernel.prompt import told
 from ralph.kernel.rules import NO_CHILDREN
 from ralph.kernel.state import Phase, RunState
 from ralph.kernel.turn import Ending, Role, Turn
-from ralph.kernel.verdict import (
-    Accept,
-    Boundary,
-    Cause,
-    Continue,
-    Park,
-    Reason,
-    Stop,
-    Wait,
-)
+from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Reason, Stop, Wait
 from ralph.kernel.world import Signals
+from ralph.review.law import APPROVED, CHANGES_REQUESTED
+from ralph.review.stats import AUTO_APPROVED, review_of
 from ralph.text.plain import clean, first_line, one_line, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.attempt_words import RESTARTING, outcome, timeout
-from ralph.ui.closing import closing_lines
-from ralph.ui.gates import fed_back, gate_lines
+from ralph.ui.closing import MOST_PATHS, SHORT_ID, closing_lines
 from ralph.ui.lines import Briefing, Line, coming_time, service_words
-from ralph.ui.live.board import Tally
-from ralph.ui.story_words import STORY_STEPS, story_step, story_words
+from ralph.ui.live.activity import Tally
 from ralph.ui.style import Tone
 
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
+_FEEDBACK_SHOWN = 200
 _WORTH_SAYING = 5.0  # seconds
 _SCM = "scm:"
 _PARKED = {
@@ -55,35 +33,44 @@ _PARKED = {
     Cause.QUESTION: "waits for you",
     Cause.PERSON: "is left alone",
 }
-_OF_A_TASK = {
-    "commit": "Committed",
+_UNDONE = {
     "restore": "The task's changes are undone",
     "discard": "The iteration's changes are undone",
     "cut off": "What the cut-off iteration had changed is undone",
 }
+_OF_A_TASK = frozenset({"commit", *_UNDONE})
+_OF_A_STORY = frozenset({"review", "correct", "cap", "commit"})
+_REVIEWED = {
+    APPROVED: ("approved", Tone.GOOD),
+    CHANGES_REQUESTED: ("changes requested", Tone.NOTICE),
+    AUTO_APPROVED: ("approved at the review cap", Tone.NOTICE),
+}
 
 
-def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -> Iterator[Line]:
+def narrate(
+    fact: facts.Fact, before: RunState, after: RunState, briefing: Briefing
+) -> Iterator[Line]:
     """The lines about a fact, given the states before and after it."""
     match fact:
-        case Started():
+        case facts.Started():
             yield Line(f"Run {fact.run} ({fact.profile}) in {fact.workspace}", verbose=True)
-        case Resumed():
-            yield _resumed(before, briefing)
-        case Began() | Launching():
+        case facts.Resumed():
+            cut = f": {briefing.turn} {briefing.number(before)} was cut off"
+            whole = f" after {counted(before.iteration, briefing.turn)}"
+            yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}", Tone.HEAD)
+        case facts.Began() | facts.Launching():
             yield from _starting(fact, before, after, briefing)
-        case Ended():
+        case facts.Ended():
             yield from _ended(fact.turn, briefing)
-        case Landed():
+        case facts.Landed():
             yield from _landed(fact)
-        case Checking() | Checked() | Proved():
-            yield from gate_lines(fact, briefing)
-        case Decided():
-            decided = _attempted if briefing.attempts else _decided
-            yield from decided(fact, before, briefing)
-        case Step():
+        case facts.Checking() | facts.Checked() | facts.Proved():
+            yield from _gate(fact, briefing)
+        case facts.Decided():
+            yield from (_attempted if briefing.attempts else _decided)(fact, before, briefing)
+        case facts.Step():
             yield from _step(fact, briefing)
-        case Settled() | Returned():
+        case facts.Settled() | facts.Returned():
             yield from _settled(fact, after, briefing)
         # Moved, Assigned: the worker tells what it does.
 
@@ -102,30 +89,24 @@ def heard(before: Signals, now: Signals) -> Iterator[Line]:
 
 
 def _starting(
-    fact: Began | Launching, before: RunState, after: RunState, briefing: Briefing
+    fact: facts.Began | facts.Launching, before: RunState, after: RunState, briefing: Briefing
 ) -> Iterator[Line]:
     """A turn that was cut off by a crash is not begun again, only launched."""
-    if isinstance(fact, Began):
+    if isinstance(fact, facts.Began):
         again = before.again
     elif before.cut_off and fact.role is not Role.MESSAGE:
         again = True
     else:
         return
-    if briefing.tasks and isinstance(fact, Began) and after.task_iteration == 1 and not again:
+    if briefing.tasks and isinstance(fact, facts.Began) and after.task_iteration == 1 and not again:
         title = f": {one_line(fact.assignment.title)}" if fact.assignment.title else ""
         yield Line(f"Task {fact.assignment.task}{title}", Tone.HEAD)
     turn = f"{briefing.turn.capitalize()} {briefing.number(after)}"
-    what = story_words(after) if briefing.stories else ""
+    what = ""
+    if briefing.stories and (story := after.assignment) is not None:
+        title = f" ({one_line(story.title)})" if story.title else ""
+        what = f": {story.mode} {one_line(story.task)}{title}"
     yield Line(f"{turn} starting{' again' if again else ''}{what}", Tone.HEAD)
-
-
-def _resumed(before: RunState, briefing: Briefing) -> Line:
-    if before.phase is Phase.TURN:
-        return Line(f"Resumed: {briefing.turn} {briefing.number(before)} was cut off", Tone.HEAD)
-    return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
-
-
-# ------------------------------------------------------------------ the agent's turn
 
 
 def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
@@ -175,7 +156,7 @@ def _turn_statistics(turn: Turn) -> str:
     return ", ".join(parts)
 
 
-def _landed(fact: Landed) -> Iterator[Line]:
+def _landed(fact: facts.Landed) -> Iterator[Line]:
     """The lines about what came out of a sandbox. What a gate objects to is told by that gate."""
     changes = counted(fact.count, "change")
     where = f"; see {fact.saved}" if fact.saved else ""
@@ -192,52 +173,89 @@ def _landed(fact: Landed) -> Iterator[Line]:
         yield Line(f"Not allowed to call: {hosts}. To allow it: --network", Tone.NOTICE)
 
 
-# ------------------------------------------------------------------ verdicts
+def _gate(
+    fact: facts.Checking | facts.Checked | facts.Proved, briefing: Briefing
+) -> Iterator[Line]:
+    """H §Guardrails: print exit status and fail action. Other gates speak only if they object."""
+    if isinstance(fact, facts.Proved):
+        yield from _proved(fact)
+        return
+    if isinstance(fact, facts.Checking):
+        if briefing.announces(fact.gate):
+            yield Line(f"Running guardrail: {fact.gate}")
+        return
+    is_command, took = briefing.announces(fact.gate), f"({duration(fact.seconds)})"
+    for finding in fact.findings:
+        log = f", output in {finding.log}" if finding.log else ""
+        text = first_line(finding.text)
+        words = f"{finding.gate}: {text.rstrip('.') if log else text}{log}"
+        if finding.code is not None and briefing.announces(finding.gate):
+            action = f"fail action {finding.placement}"
+            words = f"Guardrail exited with code {finding.code} {took}: {action}{log}"
+        yield Line(words, Tone.BAD)
+    if not fact.findings and is_command:
+        yield Line(f"Guardrail exited with code 0 {took}", Tone.GOOD)
+    elif not fact.findings:
+        yield Line(f"{fact.gate}: nothing found {took}", verbose=True)
 
 
-def _decided(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
+def _proved(proof: facts.Proved) -> Iterator[Line]:
+    """The lines about a proof; what it leaves out is said always, the rest only if asked for."""
+    yield Line(f"Proven: tree {proof.tree[:SHORT_ID]}", verbose=True)
+    for words, paths in (
+        ("Left out of the commit (made by checks only)", proof.left_out),
+        ("Restored (checks change it every time)", proof.put_back),
+        ("A turn changed it too, so your own changes in it are committed as well", proof.mixed),
+        ("Left out of the commit (outside of this directory)", proof.outside),
+        ("Ignored by new rules, so outside the proof", proof.hidden),
+    ):
+        if paths:
+            yield Line(f"{words}: {listed(paths, MOST_PATHS)}", Tone.NOTICE)
+
+
+def _decided(fact: facts.Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
     if fact.boundary is Boundary.CLOSING:
-        yield _completion_attempt(fact, before)
+        # H §Verbose Output: completion detection attempts.
+        claims = before.turn.claims if before.turn else ()
+        said = ", ".join(shorten(one_line(c.raw), _CLAIM_SHOWN, None, "...") for c in claims)
+        answer = "believed" if isinstance(fact.verdict, Accept) else "not complete"
+        words = f"Completion check: the agent said {said or 'no tag'}: {answer}"
+        yield Line(words, verbose=True)
     yield from (Line(f"Note: {note}", Tone.NOTICE) for note in fact.notes)
     match fact.verdict:
         case Wait() as wait:
             yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
         case Continue(feedback=feedback) if fact.findings:
-            yield from fed_back(fact.findings, feedback)
-        case _:
-            pass
+            kept = told(feedback)  # a gate before a REPLACE is not heard (H)
+            named = dict.fromkeys(f.gate for f in fact.findings if f.feedback() in kept)
+            wiped = [f.gate for f in fact.findings if f.feedback() in feedback]
+            wiped = [gate for gate in dict.fromkeys(wiped) if gate not in named]
+            without = f", but not what {', '.join(wiped)} found" if wiped else ""
+            if named:
+                words = f"the agent is told what {', '.join(named)} found{without}"
+                yield Line(f"Not done yet: {words}")
     if isinstance(fact.verdict, Continue) and fact.verdict.after:
         words = f"Waiting {duration(fact.verdict.after)} before the next {briefing.turn}"
         yield Line(words, Tone.FAINT, verbose=fact.verdict.after < _WORTH_SAYING)
 
 
-def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
+def _attempted(fact: facts.Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
     """S §Restart Counter."""
-    match fact:
-        case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
-            words = outcome(before.iteration, before.turn, verdict, briefing.iterations)
-            yield Line(words, Tone.BAD if before.turn.failed else Tone.PLAIN)
-            if timeout(before.turn) and words.endswith(RESTARTING):
-                which = briefing.which(before.iteration + 1)
-                yield Line(f"Restarting agent (attempt {which})")
-            if isinstance(verdict, Wait):
-                yield Line(_wait_words(verdict, fact, before), Tone.NOTICE)
-        case Decided(verdict=Stop(reason=Reason.LIMIT)) if before.iteration == briefing.iterations:
-            which = f"Attempt {before.iteration}: " if before.iteration else ""
-            yield Line(f"{which}Max restarts exceeded, stopping", Tone.NOTICE)
-        case Decided(verdict=Wait() as wait):
-            yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
+    attempt, turn, verdict = before.iteration, before.turn, fact.verdict
+    limited = isinstance(verdict, Stop) and verdict.reason is Reason.LIMIT
+    if fact.boundary is Boundary.CLOSING and turn is not None:
+        words = outcome(attempt, turn, verdict, briefing.iterations)
+        yield Line(words, Tone.BAD if turn.failed else Tone.PLAIN)
+        if timeout(turn) and words.endswith(RESTARTING):
+            yield Line(f"Restarting agent (attempt {briefing.which(attempt + 1)})")
+    elif limited and attempt == briefing.iterations:
+        which = f"Attempt {attempt}: " if attempt else ""
+        yield Line(f"{which}Max restarts exceeded, stopping", Tone.NOTICE)
+    if isinstance(verdict, Wait):
+        yield Line(_wait_words(verdict, fact, before), Tone.NOTICE)
 
 
-def _completion_attempt(fact: Decided, before: RunState) -> Line:
-    """H §Verbose Output: completion detection attempts."""
-    claims = before.turn.claims if before.turn else ()
-    said = ", ".join(shorten(one_line(c.raw), _CLAIM_SHOWN, None, "...") for c in claims)
-    answer = "believed" if isinstance(fact.verdict, Accept) else "not complete"
-    return Line(f"Completion check: the agent said {said or 'no tag'}: {answer}", verbose=True)
-
-
-def _wait_words(wait: Wait, fact: Decided, before: RunState) -> str:
+def _wait_words(wait: Wait, fact: facts.Decided, before: RunState) -> str:
     why = wait.why.rstrip(".")
     cause = service_words(before.turn) if fact.boundary is Boundary.CLOSING else ""
     why = f"{cause}: {why}" if cause else why
@@ -250,16 +268,14 @@ def _wait_words(wait: Wait, fact: Decided, before: RunState) -> str:
     return f"{why}; waiting until {until} ({seconds})"
 
 
-# ------------------------------------------------------------------ settling
-
-
-def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
+def _step(fact: facts.Step, briefing: Briefing) -> Iterator[Line]:
     if fact.key.startswith(_SCM):
         yield from _scm_step(fact, fact.key.removeprefix(_SCM))
-    elif briefing.tasks and fact.ok and fact.key in _OF_A_TASK:
-        yield from _task_step(fact)
-    elif briefing.stories and fact.ok and fact.key in STORY_STEPS:
-        yield from story_step(fact)
+    elif fact.ok and (
+        (briefing.tasks and fact.key in _OF_A_TASK)
+        or (briefing.stories and fact.key in _OF_A_STORY)
+    ):
+        yield from _done_step(fact)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
@@ -275,7 +291,7 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
         yield Line(f"{fact.key}: done", verbose=True)
 
 
-def _scm_step(fact: Step, task: str) -> Iterator[Line]:
+def _scm_step(fact: facts.Step, task: str) -> Iterator[Line]:
     """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
     if task == "message cut off":
         return  # how the run ends says it
@@ -293,17 +309,7 @@ def _scm_step(fact: Step, task: str) -> Iterator[Line]:
         yield Line(f"SCM task {task} done", Tone.GOOD)
 
 
-def _task_step(fact: Step) -> Iterator[Line]:
-    """The lines about a task's work (B §Rollback)."""
-    done = _OF_A_TASK[fact.key]
-    if fact.key == "commit":
-        words = f"{done}: {first_line(fact.detail)}" if fact.detail else "Nothing more to commit"
-        yield Line(words, Tone.GOOD)
-    elif fact.detail:
-        yield Line(f"{done}; what there was is kept in {fact.detail}", Tone.NOTICE)
-
-
-def _sync_step(fact: Step) -> Iterator[Line]:
+def _sync_step(fact: facts.Step) -> Iterator[Line]:
     """The lines about what the list or issue that a task came from was told."""
     if fact.ok:
         yield Line(first_line(fact.detail), Tone.GOOD)
@@ -312,30 +318,48 @@ def _sync_step(fact: Step) -> Iterator[Line]:
         yield Line("The task is done all the same. Try again: ralph tasks sync", Tone.NOTICE)
 
 
+def _done_step(fact: facts.Step) -> Iterator[Line]:
+    """The lines about what the host did with a task's work (B §Rollback) or a list of stories, and
+    what a review found. What was approved at the cap is told by its review."""
+    first = first_line(fact.detail)
+    if fact.key == "review" and (review := review_of(fact.detail)) is not None:
+        words, tone = _REVIEWED[review.outcome]
+        feedback = shorten(first_line(review.feedback), _FEEDBACK_SHOWN, None, "...")
+        why = f": {feedback}" if feedback else ""
+        yield Line(f"{one_line(review.story)} {words} (review {review.count}){why}", tone)
+    elif fact.key == "commit":
+        yield Line(f"Committed: {first}" if fact.detail else "Nothing more to commit", Tone.GOOD)
+    elif fact.key == "correct" and fact.detail:
+        yield Line(f"Put right: {first}", Tone.NOTICE)
+    elif fact.key in _UNDONE and fact.detail:
+        words = f"{_UNDONE[fact.key]}; what there was is kept in {fact.detail}"
+        yield Line(words, Tone.NOTICE)
+
+
 def _failed_step(name: str, detail: str) -> Iterator[Line]:
     first, *more = _last_lines(detail) or ["no reason given"]
     yield Line(f"{name} failed: {first}", Tone.BAD)
     yield from (Line(f"  {line}", Tone.FAINT) for line in more)
 
 
-def _settled(fact: Settled | Returned, after: RunState, briefing: Briefing) -> Iterator[Line]:
-    if isinstance(fact, Returned):
+def _settled(
+    fact: facts.Settled | facts.Returned, after: RunState, briefing: Briefing
+) -> Iterator[Line]:
+    if isinstance(fact, facts.Returned):
         yield _returned(fact, after)
         return
     match fact.verdict:
         case Stop() as verdict:
             yield from () if briefing.worker else closing_lines(verdict, after, briefing)
         case Park(why=why, cause=cause):
-            task = after.assignment.task if after.assignment else "The task"
+            task = after.task or "The task"
             yield Line(f"{task} {_PARKED[cause]}: {one_line(why)}", Tone.NOTICE)
         case Continue() if (merge := after.step("merge")) is not None and briefing.tasks:
             words = f"Not merged yet: {first_line(merge.detail)}; the agent is told"
             yield Line(words, Tone.NOTICE)
-        case _:
-            return
 
 
-def _returned(fact: Returned, after: RunState) -> Line:
+def _returned(fact: facts.Returned, after: RunState) -> Line:
     """The line about what became of a task, beside what its worker has said."""
     task = one_line(clean(fact.task))
     where = f"; its work is on the branch {fact.branch}" if fact.branch else ""

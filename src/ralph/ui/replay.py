@@ -7,28 +7,16 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from io import StringIO
-from typing import Protocol
 
 from ralph.agents.streams.dialects import Parser, parser_for
-from ralph.agents.streams.framing import Framer
-from ralph.kernel.events import (
-    AgentEvent,
-    Question,
-    RateLimited,
-    Result,
-    Retry,
-    Speaker,
-    Text,
-    ToolStart,
-)
+from ralph.kernel import events
+from ralph.kernel.events import Speaker
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
 from ralph.kernel.state import NEW, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Stop
-from ralph.text.plain import clean, columns, one_line, shorten
-from ralph.text.redact import redact
+from ralph.text.plain import columns, one_line, safe, shorten
 from ralph.ui.events import Formatter, not_ours
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing, clock_time
@@ -44,17 +32,7 @@ _MARGIN = " " * 9  # the width of a time and a blank: what the agent says has no
 # ------------------------------------------------------------------ playing
 
 
-class Teller(Protocol):
-    """Tells facts and events as lines. `now` is when they happened."""
-
-    def fact(self, fact: Fact) -> list[str]:
-        """The lines for a fact."""
-
-    def event(self, event: AgentEvent, now: float) -> list[str]:
-        """The lines for something that the agent's stream said."""
-
-
-Blocks = Callable[[], Iterable[bytes]]  # what was added to a stream since the last call
+Stream = tuple[Parser, Callable[[], Iterable[bytes]]]  # and what was added since the last call
 
 
 class Player:
@@ -62,9 +40,9 @@ class Player:
 
     def __init__(
         self,
-        teller: Teller,
+        teller: "Teller",
         clock: Callable[[], float],
-        open_stream: "Callable[[Launching], Stream] | None" = None,
+        open_stream: Callable[[Launching], Stream] | None = None,
     ) -> None:
         self._teller = teller
         self._clock = clock
@@ -92,36 +70,14 @@ class Player:
 
     def _events(self, now: float) -> Iterator[list[str]]:
         if self._stream is not None:
-            yield from (self._teller.event(event, now) for event in self._stream.events())
+            parser, blocks = self._stream
+            for block in blocks():
+                yield from (self._teller.event(event, now) for event in parser.feed(block))
 
     def _end(self, now: float) -> Iterator[list[str]]:
         if self._stream is not None:
-            yield from (self._teller.event(event, now) for event in self._stream.rest())
+            yield from (self._teller.event(event, now) for event in self._stream[0].end())
             self._stream = None
-
-
-class Stream:
-    """A saved stream, understood as far as it goes; memory stays flat whatever its size."""
-
-    def __init__(self, dialect: str, prompt: str, blocks: Blocks) -> None:
-        self._parser: Parser = parser_for(dialect, prompt)
-        self._framer = Framer()
-        self._blocks = blocks
-
-    def events(self) -> Iterator[AgentEvent]:
-        """The events since the last call."""
-        for block in self._blocks():
-            if whole := self._framer.feed(block):
-                yield from self._parser.feed(whole)
-
-    def rest(self) -> Iterator[AgentEvent]:
-        """The events that were held back; nothing more will come."""
-        if rest := self._framer.rest():
-            yield from self._parser.feed(rest)
-        yield from self._parser.end()
-
-
-# ------------------------------------------------------------------ tellers
 
 
 class Days:
@@ -159,7 +115,7 @@ class PeopleTeller:
         self._tag = style.paint(tag, Tone.FAINT)
         self._days = days or Days()
         self._now = 0.0
-        self._formatter = Formatter(inner, lambda: self._now, redact)
+        self._formatter = Formatter(inner, lambda: self._now)
         self._briefing = Briefing(journal=journal)
         self._state = NEW
 
@@ -179,27 +135,26 @@ class PeopleTeller:
         shown = [self._style.paint(day, Tone.FAINT)] if day else []
         for line in lines:
             stamp = clock_time(self._now)
-            for part in redact(clean(line.text)).split("\n"):
+            for part in safe(line.text).split("\n"):
                 shown.append(f"{self._tag}{stamp} {self._style.paint(part, line.tone)}")
                 stamp = " " * len(stamp)
         return shown
 
-    def event(self, event: AgentEvent, now: float) -> list[str]:
+    def event(self, event: events.AgentEvent, now: float) -> list[str]:
         self._now = now
         tag, lines = self._tag, self._formatter.lines(event)
         return [f"{tag}{_MARGIN}{line}" if line else tag.rstrip() for line in lines]
 
 
 class JsonTeller:
-    """The lines of `ralph run --json`, the last line too. A worker's have its `task`, and no last
-    line."""
+    """The lines of `ralph run --json`. A worker's have its `task`, and no last line."""
 
     def __init__(self, run: str, journal: str, *, task: str = "") -> None:
-        self._out = StringIO()
+        self._told: list[str] = []
         self._now = 0.0
         self._journal = journal
         self._is_worker = bool(task)
-        self._lines = JsonLines(self._out, run, clock=lambda: self._now, task=task)
+        self._lines = JsonLines(self._told.extend, run, clock=lambda: self._now, task=task)
 
     def fact(self, fact: Fact) -> list[str]:
         self._now = fact.time
@@ -208,16 +163,18 @@ class JsonTeller:
             self._lines.stop(fact.verdict, self._journal)
         return self._taken()
 
-    def event(self, event: AgentEvent, now: float) -> list[str]:
+    def event(self, event: events.AgentEvent, now: float) -> list[str]:
         self._now = now
         self._lines.on_events([event])
         return self._taken()
 
     def _taken(self) -> list[str]:
-        lines = self._out.getvalue().splitlines()
-        self._out.seek(0)
-        self._out.truncate()
-        return lines
+        told = list(self._told)
+        self._told.clear()
+        return told
+
+
+Teller = PeopleTeller | JsonTeller  # tells facts and events as lines; `now` is when they happened
 
 
 def briefing_of(started: Started, journal: str) -> Briefing:
@@ -244,9 +201,6 @@ def briefing_of(started: Started, journal: str) -> Briefing:
     )
 
 
-# ------------------------------------------------------------------ the end of a stream
-
-
 def last_actions(dialect: str, prompt: str, tail: bytes) -> tuple[str, ...]:
     """The last tool calls and texts in the end of a stream, oldest first."""
     parser = parser_for(dialect, prompt)
@@ -254,27 +208,24 @@ def last_actions(dialect: str, prompt: str, tail: bytes) -> tuple[str, ...]:
     return tuple(tidy(action, _ACTION_SHOWN) for action in actions[-_ACTIONS:])
 
 
-def _action(event: AgentEvent) -> Iterator[str]:
+def _action(event: events.AgentEvent) -> Iterator[str]:
     match event:
-        case ToolStart(name=name, summary=summary):
+        case events.ToolStart(name=name, summary=summary):
             yield f"{name}({summary})" if summary else name
-        case Text(text=text, speaker=Speaker.ASSISTANT | Speaker.HOST) if text.strip():
+        case events.Text(text=text, speaker=Speaker.ASSISTANT | Speaker.HOST) if text.strip():
             said = list(filter(str.strip, text.splitlines()))[-_ACTIONS:]
             yield from map(not_ours, said)
-        case Question(text=text):
+        case events.Question(text=text):
             yield f"Question: {text}"
-        case RateLimited(why=why):
+        case events.RateLimited(why=why):
             yield f"Rate limited: {why}"
-        case Retry(attempt=attempt, why=why):
+        case events.Retry(attempt=attempt, why=why):
             yield f"Retry {attempt}: {why}"
-        case Result(failure=failure) if failure is not None:
+        case events.Result(failure=failure) if failure is not None:
             yield f"Failed: {failure.message}"
-        case _:
-            return
 
 
 def tidy(text: str, most: int) -> str:
-    """One short line that is safe to show."""
     # Cut first: a line of output may be long, and only its beginning is shown.
-    words = " ".join(one_line(redact(clean(text[: 4 * most]))).split())
+    words = " ".join(one_line(safe(text[: 4 * most])).split())
     return shorten(words, most, None, "...")

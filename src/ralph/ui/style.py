@@ -1,9 +1,19 @@
-"""The look of the display: emoji, colour, timestamps, and how much of a tool's output is shown."""
+"""The look of a stream, for every command the same: emoji, colour, width; and who reads it."""
 
-from collections.abc import Mapping
+import os
+import select
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
+from ralph.errors import RalphError
 from ralph.kernel.value import value
+from ralph.text.plain import columns
+
+if TYPE_CHECKING:
+    from ralph.settings.schema import DisplaySettings
 
 _SHOWN_WITH_EMOJI = "⏺✅⎿←…"
 
@@ -24,8 +34,7 @@ class Tone(Enum):
 
 
 class Mark(Enum):
-    """Stands in front of a kind of line, as emoji, and in ASCII for logs and old terminals (H
-    §Formatter)."""
+    """Stands before a kind of line: emoji, or ASCII for old terminals (H §Formatter)."""
 
     CALL = ("⏺", "[*]")
     GOOD = ("✅", "[OK]")
@@ -67,50 +76,79 @@ class Style:
         return f"\x1b[{tone.value}m{text}\x1b[0m"
 
     def mark(self, mark: Mark) -> str:
-        """The mark in this style's alphabet."""
         return mark.value[0 if self.emoji else 1]
 
 
-@value
-class Wishes:
-    """The look that someone asked for, in settings or on the command line; None is nothing said."""
+def aligned(
+    rows: Sequence[Sequence[str]], numbers: Collection[int] = (), gap: str = "  "
+) -> list[str]:
+    """A table as lines of one width; the columns `numbers` are set to the right."""
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
 
-    emoji: bool | None = None
-    color: bool | None = None
-    timestamps: bool | None = None
+    def cell(index: int, text: str) -> str:
+        blanks = " " * (widths[index] - columns(text))
+        return blanks + text if index in numbers else text + blanks
+
+    return [gap.join(cell(i, text) for i, text in enumerate(row)) for row in rows]
 
 
-def choose_style(
-    settings: Wishes,
-    flags: Wishes,
-    *,
-    terminal: bool,
+def is_terminal(stream: TextIO | None) -> bool:
+    """True if a person sees it; None is a stream that was closed from the beginning."""
+    return stream is not None and stream.isatty()
+
+
+def leaves_within(out: IO[Any], seconds: float) -> bool:
+    """Wait so long; True if nobody reads the stream any more (`| head`), though nothing is said."""
+    closed = select.poll()
+    with suppress(OSError, ValueError):  # not a file of the system, so nobody can close it
+        closed.register(out, 0)  # no event but that
+    return bool(closed.poll(seconds * 1000))
+
+
+def size_of(stream: TextIO | None) -> tuple[int | None, int | None]:
+    """Columns and rows; None is what nobody knows, as is the 0 of terminals without a window."""
+    try:
+        columns, rows = os.get_terminal_size(stream.fileno()) if stream is not None else (0, 0)
+    except (OSError, ValueError):
+        return None, None
+    return columns or None, rows or None
+
+
+def encoding_of(stream: TextIO | None) -> str:
+    """The encoding of a stream; "" where it does not tell."""
+    return getattr(stream, "encoding", None) or ""
+
+
+def style_of(
+    stream: TextIO | None,
     environ: Mapping[str, str],
-    encoding: str = "utf-8",
-    width: int | None = None,
-    max_output_lines: int = 3,
-    max_output_chars: int = 120,
+    display: "DisplaySettings | None" = None,
+    flags: Mapping[str, Any] = {},
 ) -> Style:
-    """The style of a stream: a flag decides, else a setting, true as well as false; else it is
-    plain without a terminal, with `NO_COLOR` or `TERM=dumb`.
+    """The look of what is written there: a flag decides, else a setting, true as well as false;
+    else it is plain without a terminal, with `NO_COLOR` or `TERM=dumb`.
 
     So does no-color.org want it: "User-level configuration files and per-instance command-line
     arguments should override the NO_COLOR environment variable".
     """
-    fancy = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    fancy = is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     try:
-        emoji = bool(_SHOWN_WITH_EMOJI.encode(encoding)) and fancy
+        emoji = bool(_SHOWN_WITH_EMOJI.encode(encoding_of(stream) or "utf-8")) and fancy
     except (UnicodeEncodeError, LookupError):
         emoji = False
-    return Style(
-        emoji=_wanted(flags.emoji, settings.emoji, emoji),
-        color=_wanted(flags.color, settings.color, fancy),
-        timestamps=_wanted(flags.timestamps, settings.timestamps, False),
-        max_output_lines=max_output_lines,
-        max_output_chars=max_output_chars,
-        width=width if terminal else None,
-    )
+    look = {}
+    for name, possible in (("emoji", emoji), ("color", fancy), ("timestamps", False)):
+        wishes = (flags.get(name), getattr(display, name, None), possible)
+        look[name] = next(wish for wish in wishes if wish is not None)
+    return Style(**look, width=size_of(stream)[0])
 
 
-def _wanted(flag: bool | None, setting: bool | None, possible: bool) -> bool:
-    return next((wish for wish in (flag, setting) if wish is not None), possible)
+def style_here(flags: Mapping[str, Any] = {}) -> Style:
+    """The look of standard output, as the settings of this directory wish. Settings that cannot be
+    read wish nothing: who only looks at runs is not refused for them."""
+    from ralph.settings.load import load
+
+    display = None
+    with suppress(OSError, RalphError):
+        display = load(os.getcwd()).settings.display
+    return style_of(sys.stdout, os.environ, display, flags)

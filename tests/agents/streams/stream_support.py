@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from ralph.agents.streams.dialects import parser_for
-from ralph.agents.streams.framing import Framer
 from ralph.kernel.claims import find_claims
 from ralph.kernel.events import AgentEvent, Result, Speaker, Text
 
@@ -31,10 +30,8 @@ def parse(kind: str, data: bytes, prompt: str = "", size: int = 128 * 1024) -> l
 
 def parse_chunks(kind: str, chunks: list[bytes], prompt: str = "") -> list[AgentEvent]:
     """All events of a stream that comes in these chunks."""
-    framer, parser = Framer(), parser_for(kind, prompt)
-    blocks = [framer.feed(chunk) for chunk in chunks]
-    blocks.append(framer.rest())
-    events = [event for block in blocks if block for event in parser.feed(block)]
+    parser = parser_for(kind, prompt)
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
     return events + parser.end()
 
 

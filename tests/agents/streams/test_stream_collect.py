@@ -136,8 +136,8 @@ def test_the_tail_is_the_end_of_the_text(size: int) -> None:
     tail = Tail(500)
     for piece in pieces:
         tail.add(piece)
-        assert len(tail.text()) <= 500
-    assert tail.text() == "".join(pieces)[-500:]
+        assert len(tail.text) <= 500
+    assert tail.text == "".join(pieces)[-500:]
 
 
 @pytest.mark.parametrize(("pieces", "size"), [(100, 1000 * KIB), (10_000, 10 * KIB)])

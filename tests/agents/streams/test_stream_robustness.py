@@ -5,8 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stream_support import capture, parse, parse_chunks, parse_values, said
+from stream_support import capture, claimed, parse, parse_chunks, parse_values, said
 
+from kits.thorough import examples
 from ralph.agents.streams.dialects import DIALECTS, Parser, parser_for
 from ralph.agents.streams.text import TextParser
 from ralph.kernel.events import AgentEvent, Text, ToolEnd, Unknown
@@ -67,14 +68,14 @@ def events_of(kind: str, data: bytes) -> list[AgentEvent]:
     return parse(kind, data, prompt="Say <promise>DONE</promise>", size=64)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.binary())
 def test_arbitrary_bytes(data: bytes) -> None:
     for kind in KINDS:
         events_of(kind, data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(values=st.lists(lines, min_size=1, max_size=4))
 def test_arbitrary_json(values: list[object]) -> None:
     for kind in JSON_KINDS:
@@ -91,7 +92,7 @@ def test_arbitrary_json(values: list[object]) -> None:
         ("opencode", "opencode/compaction"),
     ],
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(where=st.integers(0, 20_000), noise=st.binary(max_size=3))
 def test_noise_changes_nothing_before_it(kind: str, source: str, where: int, noise: bytes) -> None:
     data = capture(*source.split("/"))
@@ -99,6 +100,35 @@ def test_noise_changes_nothing_before_it(kind: str, source: str, where: int, noi
     # Without the end of the stream: what is held back may depend on what follows.
     before = parser_for(kind).feed(data[: data.rfind(b"\n", 0, where) + 1])
     assert parse(kind, data[:where] + noise + data[where:])[: len(before)] == before
+
+
+DONE = "<response>DONE</response>"
+BY_CLAUDE: list[object] = [
+    {"type": "assistant", "message": {"content": [{"type": "text", "text": DONE}]}}
+]
+SAID: dict[str, list[object]] = {  # by the assistant; gemini says it letter by letter
+    "amp": BY_CLAUDE,
+    "claude": BY_CLAUDE,
+    "codex": [{"type": "item.completed", "item": {"type": "agent_message", "text": DONE}}],
+    "gemini": [
+        {"type": "message", "role": "assistant", "content": letter, "delta": True}
+        for letter in DONE
+    ],
+    "opencode": [
+        {"type": "text", "sessionID": "s", "part": {"text": DONE}},
+        {"type": "step_finish", "sessionID": "s", "part": {"reason": "stop"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claim_is_heard_once_wherever_the_stream_is_cut(kind: str) -> None:
+    """ADR 3: chunks end anywhere: within the tag, the JSON, or a character."""
+    lines = [json.dumps(value).encode() for value in SAID.get(kind, ())] or [DONE.encode()]
+    data = b"\n".join(["größer".encode(), *lines, b"noise"])
+    for cut in range(len(data) + 1):
+        found = parse_chunks(kind, [data[:cut], data[cut:]])
+        assert claimed(found) == [DONE], data[:cut]
 
 
 @pytest.mark.parametrize("kind", JSON_KINDS)

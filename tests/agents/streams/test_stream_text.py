@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stream_support import claimed, parse_chunks, said
 
+from kits.thorough import examples
 from ralph.agents.streams.text import TextParser
 from ralph.kernel.events import AgentEvent, Speaker, Text
 
@@ -126,7 +127,7 @@ def test_a_prompt_without_a_tag_is_not_looked_for() -> None:
 WORDS = st.sampled_from(["Fix it.", "\n", "\r\n", "Then say ", "<response>DONE</response>", PROMPT])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(WORDS), st.lists(st.integers(0, 400)))
 @example(["Fix it.", "\n", PROMPT], [9])
 def test_echoes_are_found_for_any_chunking(words: list[str], places: list[int]) -> None:
@@ -134,7 +135,7 @@ def test_echoes_are_found_for_any_chunking(words: list[str], places: list[int]) 
     assert merged(fed(cut(data, places), PROMPT)) == merged(fed([data], PROMPT))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(), st.lists(st.integers(0, 400)))
 def test_any_bytes_give_the_same_text_for_any_chunking(data: bytes, places: list[int]) -> None:
     whole = merged(parse_chunks("text", [data]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from run_support import Here, Json, Running, assert_clear, in_shell, is_alive, program, ralph
 
+from ralph import __version__
 from ralph.cli.doctor import _AREAS
 from ralph.doctor import machine
 
@@ -52,6 +53,8 @@ def test_a_machine_that_is_in_order(here: Here, repo: Path, agents: Path) -> Non
     assert checks["Agents/ralph run"]["found"] == "takes claude (first on PATH)"
     assert checks["Settings/guardrails"]["found"] == "1 command"
     assert checks["Git/repository"]["found"] == os.path.realpath(repo)
+    version, _, package = checks["Python and Ralph/ralph"]["found"].partition(" in ")
+    assert (version, os.path.basename(package)) == (__version__, "ralph")
 
 
 def test_every_area_has_a_heading_in_order(here: Here, workspace: Path) -> None:

@@ -257,6 +257,17 @@ def test_a_run_that_has_ended(workspace: Path, here: Here, command: str) -> None
     assert not os.listdir(journals()[0].parent / "signals"), "nothing is left behind"
 
 
+@pytest.mark.parametrize("command", ["stop", "pause", "resume"])
+def test_a_run_is_closed_to_its_own_agent(
+    workspace: Path, here: Here, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """ADR 10, also while nobody answers: "An agent must not end, pause or resume"."""
+    prepare(workspace, {"response": "DONE"})
+    here("-p", "x")
+    monkeypatch.setenv("RALPH_RUN", journals()[0].parent.name)
+    assert_clear(here(command), 2, f"may not {command} its own run: RALPH_RUN names it")
+
+
 @pytest.mark.parametrize("command", ["stop", "pause"])
 def test_a_run_that_crashed(workspace: Path, here: Here, command: str) -> None:
     words = "What it did: ralph logs"

@@ -12,6 +12,7 @@ from faults.kills import Kill, kill, kill_group
 from faults.places import Installation, UnableError, User, make_installation, users
 from faults.routes import ROUTES, Route
 from faults.runs import Ralph
+from kits.thorough import dealt
 
 KILLS = 2  # by each route
 
@@ -19,7 +20,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="there is a keeper on Linux only"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="the agent needs a C compiler"),
 ]
-each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+KILLED = [route for route in ROUTES if "SIGKILL" in route.name]
+each_route = pytest.mark.parametrize("route", dealt(ROUTES, 3), ids=lambda route: route.name)
 each_user = pytest.mark.parametrize("user", users(os.environ), ids=lambda user: user.name)
 
 
@@ -50,7 +52,7 @@ def test_nobody_is_left(route: Route, user: User, installation: Installation) ->
     assert not wrong
 
 
-@pytest.mark.parametrize("route", [r for r in ROUTES if "SIGKILL" in r.name], ids=lambda r: r.name)
+@pytest.mark.parametrize("route", dealt(KILLED, 1), ids=lambda route: route.name)
 def test_nobody_is_left_of_a_supervised_task(route: Route, installation: Installation) -> None:
     """Where child runs are spared, the agent is not (ADR 24)."""
     ralph = ralph_of(installation, users(os.environ)[0], "supervise")

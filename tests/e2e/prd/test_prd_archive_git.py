@@ -10,6 +10,8 @@ from archive_support import project as project  # noqa: PLC0414  a fixture
 from prd_support import commit_all, contents, git
 from run_support import Here, assert_clear, program
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_lock_that_a_killed_git_has_left(here: Here, project: Path) -> None:
     """ "afterwards the tree is clean and committed": an index that is locked cannot be."""

@@ -13,6 +13,8 @@ from run_support import RALPH, assert_clear, ralph
 from story_support import APPROVED, StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
+from kits.thorough import dealt
+
 APPROVE = 'dict(passes=True, reviewStatus="approved")'
 GIT_BARE = "subprocess.run(['git', 'config', 'core.bare', 'true'])"
 # What the first turn in a mode does beside, and what the host says to it.
@@ -60,7 +62,7 @@ CRIMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mode", "crime", "said"), CRIMES, ids=[c[2] for c in CRIMES])
+@pytest.mark.parametrize(("mode", "crime", "said"), dealt(CRIMES, 6), ids=[c[2] for c in CRIMES])
 def test_what_is_illegal_is_put_back_and_told(
     project: StoryProject, mode: str, crime: str, said: str
 ) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ralph.files.state_dir import PromptText
+from ralph.files.state_dir import prompt_text
 from ralph.kernel.value import value
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
-from ralph.runner.workplace import workplace
+from ralph.runner.workplace import Workplace
 from ralph.settings.load import Loaded, load
 from rounds.policy import rounds
 
@@ -38,13 +38,14 @@ def again(
 
 def _plan(invocation: Invocation, loaded: Loaded, work: Rounds) -> Plan[Rounds]:
     terms = PlanTerms("Give a prompt with -p TEXT.")
-    return planned("rounds", work, invocation, loaded, PromptText(work.prompt), terms=terms)
+    return planned("rounds", work, invocation, loaded, prompt_text(work.prompt), terms=terms)
 
 
 def wire(plan: Plan[Rounds], run: RunContext) -> Wired:
-    place = workplace(plan, run, trees=None)
+    place = Workplace(plan, run, trees=None)
     world = place.world(patience_of(plan.settings))
-    return Wired(rounds(plan.work.count), place.agent, world, notes=(f"{plan.work.count} rounds",))
+    notes = (f"{plan.work.count} rounds",)
+    return Wired(rounds(plan.work.count), place.agent(), world, notes=notes)
 
 
 LOOP = Loop(read, again, wire, policy=lambda _: rounds(3))

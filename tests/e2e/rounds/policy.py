@@ -2,9 +2,16 @@
 
 from ralph.kernel.case import Case
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience, watching
 from ralph.kernel.ports import Policy
-from ralph.kernel.rules import accepted, cancelled, carry_on, interrupted, release, unstartable
+from ralph.kernel.rules import (
+    Patience,
+    accepted,
+    cancelled,
+    carry_on,
+    release,
+    unstartable,
+    watching,
+)
 from ralph.kernel.tasks.select import first_open
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Answer
@@ -29,5 +36,5 @@ def rounds(count: int) -> Policy:
         opening=(cancelled, accepted, carry_on),
         watching=watching(Limits(), Patience()),
         stopping=(release,),
-        closing=(interrupted, unstartable, Enough(count), carry_on),
+        closing=(cancelled, unstartable, Enough(count), carry_on),
     )

@@ -1,19 +1,26 @@
 """What lands is exactly what was proven (ADR 33): each way to cheat, in each way of working."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 from proof_support import BAD, GOOD, Stage
 from story_support import IN_OVERLAY
 
+from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
+
 COMMANDS = ("run", "tasks", "parallel", "prd")
 PLACES = ("place", pytest.param("overlay", marks=IN_OVERLAY))
 everywhere = pytest.mark.parametrize("place", PLACES)
-by_all = pytest.mark.parametrize("command", COMMANDS)
+WAYS = dealt(product(("place", "overlay"), COMMANDS), 2)
+by_all_everywhere = pytest.mark.parametrize(("place", "command"), WAYS)
 
 
 @pytest.fixture
 def stage(tmp_path: Path, command: str, place: str) -> Stage:
+    if place == "overlay" and not overlay_is_usable():
+        pytest.skip("this machine allows no namespaces")
     return Stage(tmp_path / "project", command, place)
 
 
@@ -21,8 +28,7 @@ CHECK = "#!/bin/sh\ngrep -q good work.txt\n"
 OVERWRITE = "write(\"tests.py\", \"open('check.sh', 'w').write('#!/bin/sh\\\\nexit 0\\\\n')\\n\")"
 
 
-@everywhere
-@by_all
+@by_all_everywhere
 @pytest.mark.parametrize("order", [0, 1])
 def test_a_check_does_not_rewrite_the_next(stage: Stage, order: int) -> None:
     """(a) The agent's tests overwrite a protected check, before it runs or for the next turn."""
@@ -85,8 +91,7 @@ subprocess.run("git add -A && git commit -q -m sneaky", shell=True)
 """
 
 
-@everywhere
-@by_all
+@by_all_everywhere
 def test_a_check_does_not_write_prompts(stage: Stage) -> None:
     """(c) A guardrail's code appends to what the reviewer reads, and commits it."""
     protect = ["ralph/prd.md", "ralph/prompt.md"]
@@ -128,8 +133,7 @@ FORGED = {
 }
 
 
-@everywhere
-@by_all
+@by_all_everywhere
 @pytest.mark.parametrize("how", FORGED)
 def test_a_forged_index_is_not_committed(stage: Stage, how: str) -> None:
     """(g) The index says something else than the file that was checked, or hides it."""
@@ -148,8 +152,7 @@ FILTERS = {
 }
 
 
-@everywhere
-@by_all
+@by_all_everywhere
 @pytest.mark.parametrize("where", FILTERS)
 def test_a_filter_of_the_agents_is_not_applied(stage: Stage, where: str) -> None:
     """(h) A clean filter makes other content of the file when git stages it."""
@@ -165,8 +168,7 @@ def test_a_filter_of_the_agents_is_not_applied(stage: Stage, where: str) -> None
     assert done.code == 0 or stage.command == "prd", done.err
 
 
-@everywhere
-@by_all
+@by_all_everywhere
 def test_gates_that_undo_each_other_prove_nothing(stage: Stage) -> None:
     """(i) Gate 1 writes good code, gate 2 passes, gate 3 restores the bad code."""
     stage.begin("python3 one.py", "grep -q good work.txt", "python3 three.py")

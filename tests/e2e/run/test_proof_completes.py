@@ -9,6 +9,8 @@ from proof_support import GOOD, Stage
 from run_support import ralph
 from story_support import IN_OVERLAY
 
+pytestmark = pytest.mark.slow
+
 PLACES = ("place", pytest.param("overlay", marks=IN_OVERLAY))
 by_host = pytest.mark.parametrize("command", ["run", "tasks", "parallel"])
 everywhere = pytest.mark.parametrize("place", PLACES)

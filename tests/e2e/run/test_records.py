@@ -15,6 +15,8 @@ from story_support import IN_OVERLAY, StoryProject
 from kits.sandbox.stage import overlay_is_usable
 from ralph.files.state_dir import project_dir
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 A = {"id": "A", "title": "The first"}

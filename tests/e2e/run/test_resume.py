@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from crash_support import KILLED, PYTHON
+from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import Here, Running, assert_clear, facts, journals, prepare, program
 
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Ended
 from ralph.kernel.state import RunState, replay
@@ -105,9 +107,9 @@ class Stage:
 RUN = ("run", "-p", "Write a and b.", "-m", "5")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
 def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
-    tmp_path: Path, when: str
+    tmp_path: Path, hand: int
 ) -> None:
     """Enumerated, not sampled: the state, the history and the calls of the agent are the same, but
     for the one turn that was cut off."""
@@ -117,8 +119,8 @@ def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
     (journal,) = (tmp_path / "whole" / "state").glob("*/runs/*/journal.jsonl")
     points = len(journal.read_bytes().splitlines())
     assert (code, points > 20) == (0, True)
-    for number in range(2 if when == "before" else 1, points + 1):
-        stage = Stage(tmp_path / f"{number}").prepare()
+    for when, number in moments(points)[hand::HANDS]:
+        stage = Stage(tmp_path / f"{number}-{when}").prepare()
         assert stage.call(sys.executable, "-c", KILLED, when, str(number), *RUN) == -9
         code = stage.call(*PYTHON, "resume")
         if stage.state().stop is None or (number == points and when == "after"):
@@ -178,6 +180,14 @@ def test_a_disk_that_is_full_before_the_plan_is_kept(
     monkeypatch.setattr(planning, "write_atomically", full)
     prepare(workspace, {"response": "DONE"})
     assert_clear(here("-p", "x"), 2, "cannot write the state directory", "No space left")
+
+
+def test_the_plan_is_for_its_owner_only(workspace: Path, here: Here) -> None:
+    """It holds the settings and the prompt as they are, and they may hold secrets (ADR 13)."""
+    prepare(workspace, {"response": "DONE"})
+    assert here("-p", "x").code == 0
+    (journal,) = journals()
+    assert stat.S_IMODE(journal.with_name(planning.PLAN).stat().st_mode) == 0o600
 
 
 def test_an_edited_journal_is_named(workspace: Path, here: Here) -> None:

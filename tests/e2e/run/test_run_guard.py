@@ -13,7 +13,7 @@ from ralph.testing.scripted_agent.install import calls
 
 SAYS_SO = {"text": "<promise>COMPLETE</promise>", "response": "DONE"}
 ON = "Sandbox: none (in place). Guard: on for shell commands."
-ANYBODY = "Guard: off for this agent, unless a hook of your own asks it."
+ANYBODY = "Guard: off for this agent."
 
 
 @pytest.fixture

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 from run_support import Here, Json, assert_clear, in_shell, journals, prepare, ralph
 
+from ralph.errors import StateError
+from ralph.journal.journal import FileJournal
+from ralph.kernel.facts import Ended, Fact
+
 DONE = {"response": "DONE"}
 STOP = {"type", "time", "run", "reason", "exit", "iterations", "seconds", "cost_usd"}
 STOP |= {"evidence", "log"}
@@ -98,6 +102,26 @@ def test_the_reason_of_every_end(
     last = done.objects[-1]
     assert (last["reason"], last["exit"], done.code) == (reason, code, code)
     assert last["run"] == journals()[0].parent.name
+
+
+def test_a_run_that_an_error_ends_has_its_own_last_line_once(
+    here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "Exactly one `stop`", with the run and where its journal is, also where that is full."""
+    really = FileJournal.record
+
+    def full(journal: FileJournal, fact: Fact) -> None:
+        if isinstance(fact, Ended):
+            raise StateError(f"cannot write the journal {journal.path}", "Free some space")
+        really(journal, fact)
+
+    monkeypatch.setattr(FileJournal, "record", full)
+    prepare(workspace, DONE)
+    done = here("-p", "x", "--json")
+    stops = [line for line in done.objects if line["type"] == "stop"]
+    (journal,) = journals()
+    assert stops == done.objects[-1:]
+    assert (done.code, stops[0]["run"], stops[0]["log"]) == (2, journal.parent.name, str(journal))
 
 
 def test_an_agent_that_prints_to_our_stdout_cannot_spoil_it(workspace: Path) -> None:

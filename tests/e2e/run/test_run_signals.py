@@ -14,6 +14,7 @@ from run_support import (
     is_alive,
     nothing_runs,
     prepare,
+    program,
     turns,
 )
 
@@ -139,6 +140,19 @@ def test_stop_grace_bounds_a_guardrail_too(workspace: Path) -> None:
     running.await_that((workspace / "begun").exists)
     running.interrupt()
     assert_clear(running.end(), 130, "Guardrail exited with code")
+
+
+def test_end_grace_bounds_each_step_of_the_end(workspace: Path) -> None:
+    """`endGrace`: "Seconds between INT, TERM and KILL"; who tidies up for longer is ended."""
+    tidy = "sleep 3; touch tidied; exit"
+    script = f"trap '{tidy}' INT; touch begun; while :; do sleep 0.05; done"
+    agent = program(workspace.parent / "agent", script)
+    prepare(workspace, agent={"command": agent, "kind": "text"}, endGrace=0.1)
+    running = Running(workspace, "-p", "x", "--stop-grace", "0.2")
+    running.await_that((workspace / "begun").exists)
+    running.interrupt()
+    assert_clear(running.end(), 130, "did not end within 0.2s of being asked to stop")
+    assert not (workspace / "tidied").exists()
 
 
 def test_a_signal_during_a_wait_stops_at_once(workspace: Path) -> None:

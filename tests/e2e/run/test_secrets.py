@@ -9,6 +9,8 @@ import pytest
 from proof_support import Stage
 from run_support import Done, prepare, program, ralph
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = ("run", "tasks", "parallel", "prd")
 by_all = pytest.mark.parametrize("command", COMMANDS)
 TOKEN, PASSWORD, KEY = 'tok"very-secret', "from-settings-99", "sk-ant-api03-abcdefghijklmnop"

@@ -16,6 +16,7 @@ from kits.sandbox.stage import overlay_is_usable
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
     pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces"),
 ]

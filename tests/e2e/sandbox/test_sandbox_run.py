@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from crash_support import KILLED, PYTHON
+from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import program
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Fact, Landed
 from ralph.kernel.state import replay
@@ -121,17 +122,17 @@ def test_a_turn_that_destroys_the_project_is_undone(tmp_path: Path) -> None:
     assert stage.places() == []
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
 def test_killed_at_every_record_nothing_is_lost_and_nothing_half_done(
-    tmp_path: Path, when: str
+    tmp_path: Path, hand: int
 ) -> None:
     """Issue: "atomically and journaled (killed in the middle: resume finishes or undoes it)"."""
     whole = Stage(tmp_path / "whole").prepare(settings=COMMITS)
     expected = whole.outcome(whole.call(*PYTHON, *RUN))
     points = len(whole.facts())
     assert (expected[0], points > 25) == (0, True)
-    for number in range(2 if when == "before" else 1, points + 1):
-        stage = Stage(tmp_path / f"{number}").prepare(settings=COMMITS)
+    for when, number in moments(points)[hand::HANDS]:
+        stage = Stage(tmp_path / f"{number}-{when}").prepare(settings=COMMITS)
         assert stage.call(sys.executable, "-c", KILLED, when, str(number), *RUN) == -9
         code = stage.call(*PYTHON, "resume")
         if code == 2 and number == points:
@@ -139,12 +140,13 @@ def test_killed_at_every_record_nothing_is_lost_and_nothing_half_done(
         assert stage.outcome(code) == expected, number
 
 
-def test_killed_while_changes_land_it_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hand", dealt(range(3), 1))
+def test_killed_while_changes_land_it_goes_on_where_it_was(tmp_path: Path, hand: int) -> None:
     agent = (
         "if [ -e f9 ]; then echo '<response>DONE</response>'; exit; fi\n"
         "for n in 1 2 3 4 5 6 7 8 9; do echo $n > f$n; done; rm old; chmod 700 .ralph\n"
     )
-    for number in range(1, 12):
+    for number in range(1 + hand, 12, 3):
         stage = Stage(tmp_path / f"{number}").prepare(agent)
         assert stage.call(sys.executable, "-c", KILLED_LANDING, str(number), *RUN) == -9
         assert stage.call(*PYTHON, "resume") == 0
@@ -304,10 +306,7 @@ def test_a_worktree_undoes_and_contains_nothing_so_that_the_guard_is_wanted(tmp_
     assert stage.call(*PYTHON, *RUN, "--sandbox", "worktree") == 0
     assert (stage.repo / "guard").read_text() == "1\n"
     assert (stage.repo / "where").read_text() != f"{stage.repo}\n"
-    assert (
-        "Sandbox: worktree (rollback). Guard: off for this agent, unless a hook of your own"
-        in stage.said()
-    )
+    assert "Sandbox: worktree (rollback). Guard: off for this agent." in stage.said()
     assert stage.git("worktree", "list").count("\n") == 1
 
 

@@ -11,7 +11,10 @@ from run_support import program, ralph
 from kits.sandbox.stage import overlay_is_usable
 from kits.sandbox.tools import fake_calls, install_fake
 
-pytestmark = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
+pytestmark = [
+    pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces"),
+    pytest.mark.slow,
+]
 
 SAYS = '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]}}'
 AGENT = f"""\

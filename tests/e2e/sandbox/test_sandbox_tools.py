@@ -14,7 +14,10 @@ from kits.sandbox.stage import overlay_is_usable
 from kits.sandbox.tools import fake_calls, install_fake, machines
 
 USABLE = overlay_is_usable()
-pytestmark = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
+pytestmark = [
+    pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces"),
+    pytest.mark.slow,
+]
 TOOLS = ("srt", "sbx", "docker")
 
 

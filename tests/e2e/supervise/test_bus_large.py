@@ -8,6 +8,8 @@ from run_support import ralph
 
 from ralph.loops.supervise.bus import Bus, new_message
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def path(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

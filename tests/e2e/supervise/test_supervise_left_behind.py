@@ -10,6 +10,8 @@ from run_support import Done, Here, Running, assert_clear, await_gone, is_alive,
 
 from ralph.loops.supervise.run_info import RunInfo, read_run_info
 
+pytestmark = pytest.mark.slow
+
 RALPH = f'"{sys.executable}" -m ralph'
 # A job whose process is known, and the keeper above the agent.
 JOB = f"""

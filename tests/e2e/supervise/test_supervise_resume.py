@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from crash_support import KILLED, PYTHON
+from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import Here, Running, assert_clear, await_gone, program
 
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.state import RunState, replay
 from ralph.loops.supervise.bus import Bus
@@ -92,9 +93,9 @@ def _ending(run: Path) -> object:
     return info.status, info.exit_code, info.error_summary, info.end_time is not None
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
 def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
-    tmp_path: Path, when: str
+    tmp_path: Path, hand: int
 ) -> None:
     """Enumerated, not sampled. An attempt that the crash cut off is taken again and not counted;
     one that has left its mark is not even taken again."""
@@ -102,8 +103,8 @@ def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
     expected, told = whole.outcome(whole.call(*PYTHON, *whole.words()))
     points = len(whole.journals()[0].read_bytes().splitlines())
     assert points > 15
-    for number in range(2 if when == "before" else 1, points + 1):
-        stage = Stage(tmp_path / f"{number}").prepare()
+    for when, number in moments(points)[hand::HANDS]:
+        stage = Stage(tmp_path / f"{number}-{when}").prepare()
         killed = (sys.executable, "-c", KILLED, when, str(number), *stage.words())
         assert stage.call(*killed) == -9
         code = stage.call(*PYTHON, "resume")

@@ -11,8 +11,8 @@ import pytest
 from job_support import await_that, said
 from run_support import RALPH, Here, Running, is_alive, prepare, program
 
+from ralph.processes.keeper import end_orphans
 from ralph.processes.keeper_main import descendants
-from ralph.processes.orphans import end_orphans
 from ralph.processes.procfs import command_line, environment
 
 
@@ -21,13 +21,25 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
     return Here(capsys)
 
 
-def test_what_a_dead_run_left_is_ended_before_the_next_begins(workspace: Path, here: Here) -> None:
+@pytest.fixture
+def left() -> Iterator[list[int]]:
+    """Processes that must be gone after the test."""
+    pids: list[int] = []
+    yield pids
+    for pid in filter(is_alive, pids):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_dead_run_left_is_ended_before_the_next_begins(
+    workspace: Path, here: Here, left: list[int]
+) -> None:
     """Ralph and its keeper both killed: nobody else would end the agent."""
     pid = workspace / "pid"
     agent = program(workspace.parent / "agent", f"echo $$ > {pid}; exec sleep 600")
     running = Running(workspace, "-p", "x", "--agent", agent)
     running.await_that(lambda: pid.exists() and pid.read_text())
     orphan = int(pid.read_text())
+    left.append(orphan)
     keeper = int(Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(running.process.pid, signal.SIGSTOP)
     os.kill(keeper, signal.SIGKILL)
@@ -58,15 +70,6 @@ def is_ralph(pid: int) -> bool:
 
 def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-@pytest.fixture
-def left() -> Iterator[list[int]]:
-    """Processes that must be gone after the test."""
-    pids: list[int] = []
-    yield pids
-    for pid in filter(is_alive, pids):
-        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_job_of_a_job_is_ended_too(workspace: Path, here: Here, left: list[int]) -> None:

@@ -7,6 +7,8 @@ import pytest
 from backlog_support import COMPLETE, Json, Project, project  # noqa: F401  a fixture
 from run_support import Done, Here, Running, assert_clear, journals
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = f'echo "words of $id"; echo "$id" > "$id"; {COMPLETE}'
 TIME = re.compile(r"^((?:T-\d \| )?)\d\d:\d\d:\d\d ")
 

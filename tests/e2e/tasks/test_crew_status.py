@@ -7,6 +7,8 @@ import pytest
 from backlog_support import COMPLETE, Project, project  # noqa: F401  a fixture
 from run_support import Here, Running, assert_clear, journals
 
+pytestmark = pytest.mark.slow
+
 GO = 'while [ ! -e "$NOTES/go" ]; do sleep 0.02; done'
 # The first task is done at once, all others wait.
 SECOND = f'[ $id = T-1 ] || {{ echo "$id is here"; {GO}; }}; echo "$id" > "$id"; {COMPLETE}'

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import crew_points
@@ -24,6 +25,7 @@ from crash_support import PYTHON
 from crew_points import CrewPoint, points_of
 from prd_support import story, write_stories
 
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Launching
 
@@ -182,7 +184,7 @@ def played(stage: Stage, deal: list[tuple[str, CrewPoint]], whole: int) -> tuple
     return (whole if is_over else code), any(act in CUTS for act, _ in deal)
 
 
-def dealt(points: list[CrewPoint], number: int) -> list[list[tuple[str, CrewPoint]]]:
+def deals(points: list[CrewPoint], number: int) -> list[list[tuple[str, CrewPoint]]]:
     """How runs end: each way at every point in a run of its own, or a sample in one run."""
     acts = [act for act in ACTS if act in EVERY.split(",")] or list(ACTS)
     if EVERY:
@@ -191,8 +193,7 @@ def dealt(points: list[CrewPoint], number: int) -> list[list[tuple[str, CrewPoin
     return [[(acts[(number + n) % len(acts)], point) for n, point in enumerate(mine)]]
 
 
-@pytest.mark.parametrize("number", range(RUNS))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "number"), dealt(product(KINDS, range(RUNS)), 2))
 def test_stopped_at_every_record_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, kind: str, number: int
 ) -> None:
@@ -200,11 +201,11 @@ def test_stopped_at_every_record_it_ends_as_if_nothing_had_happened(
     made, end = KINDS[kind]
     whole, expected, before, points = undisturbed(tmp_path_factory.getbasetemp(), kind)
     wrong = []
-    for n, deal in enumerate(deals := dealt(points, number)):
+    for n, deal in enumerate(every := deals(points, number)):
         stage = made(tmp_path / f"{n}").prepare()
         code, cut = played(stage, deal, whole)
         same = cut or kind == "parallel" or turns(stage) == before
         found = (code, end(stage), same)
         if found != (whole, expected, True):
             wrong.append((deal, found, stage.said()))
-    assert not wrong, (len(wrong), len(deals), [deal for deal, *_ in wrong], wrong[0], expected)
+    assert not wrong, (len(wrong), len(every), [deal for deal, *_ in wrong], wrong[0], expected)

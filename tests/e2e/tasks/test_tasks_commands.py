@@ -12,7 +12,7 @@ import pytest
 from run_support import RALPH, Done, Here, assert_clear, in_shell, ralph
 
 from ralph.files.state_dir import project_dir
-from ralph.loops.backlog.store.edits import known
+from ralph.loops.backlog.store.watch import known
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
@@ -131,15 +131,16 @@ def test_what_makes_no_task_is_refused(
     assert tasks_file(workspace).read_bytes() == before
 
 
-def test_fifty_at_once_are_fifty_tasks(workspace: Path) -> None:
+@pytest.mark.parametrize("number", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_so_many_at_once_are_so_many_tasks(workspace: Path, number: int) -> None:
     started = [
         subprocess.Popen([*RALPH, "tasks", "add", f"Task {n}"], stdout=subprocess.DEVNULL)
-        for n in range(50)
+        for n in range(number)
     ]
-    assert [process.wait(60) for process in started] == [0] * 50
+    assert [process.wait(60) for process in started] == [0] * number
     records = [json.loads(line) for line in tasks_file(workspace).read_text().splitlines()]
-    assert sorted(record["id"] for record in records) == [f"T-{n:03}" for n in range(1, 51)]
-    assert len({record["title"] for record in records}) == 50
+    assert sorted(record["id"] for record in records) == [f"T-{n + 1:03}" for n in range(number)]
+    assert len({record["title"] for record in records}) == number
 
 
 def test_a_person_is_asked(workspace: Path) -> None:

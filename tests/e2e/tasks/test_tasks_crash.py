@@ -15,6 +15,7 @@ from crash_stage import Json, Outcome, Stage
 from crash_support import PYTHON
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 
 # What it does follows from the prompt and from what is there, so that a turn can be taken again.
 AGENT = r"""
@@ -41,10 +42,9 @@ TASKS: dict[str, Json] = {
     "over": {"limits": {"maxIterations": 2}},
     "asks": {},
 }
-RUNS = 24  # among which the points are dealt
-SAMPLE = (0, 7, 14, 21)  # of them in a sandbox
+RUNS = 48  # among which the points are dealt
+SAMPLE = (0, 14, 28, 42)  # of them in a sandbox
 CUTS = (("after", "Launching"), ("before", "Ended"))  # where a turn is cut off, and paid again
-IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
 
 
 def staged(root: Path, sandbox: str) -> Stage:
@@ -88,16 +88,15 @@ def test_a_run_that_nobody_kills(tmp_path_factory: pytest.TempPathFactory) -> No
 
 @pytest.mark.parametrize(
     ("sandbox", "number"),
-    [
-        *(("", number) for number in range(RUNS)),
-        *(pytest.param("overlay", number, marks=IN_OVERLAY) for number in SAMPLE),
-    ],
+    dealt([*(("", n) for n in range(RUNS)), *(("overlay", n) for n in SAMPLE)], 2),
 )
 def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sandbox: str, number: int
 ) -> None:
     """B §Between Runs; ADR 21: settled in steps that can be taken twice. Tasks, history, files and
     records are the same, each record once; only a turn that was cut off is taken once more."""
+    if sandbox and not overlay_is_usable():
+        pytest.skip("this machine allows no namespaces")
     expected, turns, points = undisturbed(tmp_path_factory.getbasetemp(), sandbox)
     stage, words, kills = staged(tmp_path / "stage", sandbox), ("resume",), points[number::RUNS]
     kill(stage.prepare(), kills[0], *stage.begin)

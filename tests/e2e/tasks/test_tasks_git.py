@@ -28,6 +28,7 @@ def test_an_agent_that_commits_everything_leaves_a_persons_files_alone(project: 
     assert "agent" in project.git("log", "-1", "--format=%s", project.kept()["commits-1"])
 
 
+@pytest.mark.slow
 def test_a_locked_index_costs_no_turn(project: Project) -> None:
     """What an agent cannot mend is waited for, then told with the remedy; the run goes on later."""
     project.tasks(A)

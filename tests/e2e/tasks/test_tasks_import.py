@@ -254,7 +254,7 @@ def test_an_issue_that_is_not_among_those_asked_for_is_asked_for(here: Here, gh:
 def test_issues_that_gh_was_not_asked_for_are_told(
     here: Here, gh: FakeGh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ralph.loops.backlog.tracker.github.MOST", 2)
+    monkeypatch.setattr("ralph.loops.backlog.tracker.github._MOST", 2)
     gh.has(issue(1))
     assert "--label" not in here("tasks", "import", "github:some/where").out
     gh.has(issue(1), issue(2))

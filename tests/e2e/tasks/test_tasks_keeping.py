@@ -6,6 +6,8 @@ import pytest
 from backlog_support import COMPLETE, Project, project
 from run_support import Running, assert_clear, ralph
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 A = {"id": "A", "title": "The first"}

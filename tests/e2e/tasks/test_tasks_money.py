@@ -6,6 +6,8 @@ from run_support import assert_clear, ralph
 
 from ralph.testing.scripted_agent.install import install_agent
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 A, C = {"id": "A", "title": "The first"}, {"id": "C", "title": "The third"}

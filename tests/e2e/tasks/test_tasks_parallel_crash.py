@@ -19,6 +19,7 @@ from crash_stage import Json, Stage
 from crash_support import PYTHON
 from crew_points import CrewPoint, points_of
 
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Launching
 
@@ -39,7 +40,7 @@ echo "$id" > "$id"
 echo "<promise>COMPLETE</promise>"
 """
 TASKS: dict[str, Json] = {"a": {}, "b": {}, "c": {}, "p": {}, "d": {"blockedBy": ["c"]}}
-RUNS = 12
+RUNS = 24
 CUTS = (("after", "Launching"), ("before", "Ended"))  # where a turn is cut off, and paid again
 EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
 
@@ -132,11 +133,7 @@ def test_a_crew_that_nobody_kills(tmp_path_factory: pytest.TempPathFactory) -> N
     assert len({*points}) == len(points) > 200, "every point is known by its name"
 
 
-def _deals() -> list[int]:
-    return list(range(400 if EVERY else RUNS))
-
-
-@pytest.mark.parametrize("number", _deals())
+@pytest.mark.parametrize("number", range(400) if EVERY else dealt(range(RUNS), 2))
 def test_killed_at_every_record_a_crew_ends_as_if_nothing_had_happened(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: int
 ) -> None:
@@ -159,16 +156,16 @@ def test_killed_at_every_record_a_crew_ends_as_if_nothing_had_happened(
     assert turns(stage) >= before
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        ("after", "003", 1, "Moved"),
-        ("after", "003", 1, "Step record"),  # called done, and not merged
-        ("before", "003", 1, "Step commit"),  # merged, and nobody has written that down
-        ("after", "002", 1, "Step merge"),
-        ("after", "002", 2, "Step commit"),
-    ],
-)
+BEGUN_ANEW: list[CrewPoint] = [
+    ("after", "003", 1, "Step record"),  # called done, and not merged
+    ("before", "003", 1, "Step commit"),  # merged, and nobody has written that down
+    ("after", "003", 1, "Moved"),
+    ("after", "002", 1, "Step merge"),
+    ("after", "002", 2, "Step commit"),
+]
+
+
+@pytest.mark.parametrize("point", dealt(((point,) for point in BEGUN_ANEW), 1))
 def test_whoever_begins_anew_instead_finds_all_of_it(tmp_path: Path, point: CrewPoint) -> None:
     """No task is called done that is not merged, and none is lost."""
     stage = staged(tmp_path / "stage").prepare()

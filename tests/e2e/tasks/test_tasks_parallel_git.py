@@ -8,6 +8,8 @@ from backlog_support import COMPLETE, Project, project
 from parallel_support import MEET, assert_tidy, run, tasks
 from run_support import Running, ralph
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 LINES = "".join(f"{number}\n" for number in range(1, 11))

@@ -6,6 +6,8 @@ import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import assert_tidy, run, tasks
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 

@@ -10,6 +10,8 @@ from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Ended
 from ralph.testing.scripted_agent.install import install_agent
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 

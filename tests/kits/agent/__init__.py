@@ -1,1 +1,1 @@
-"""Tries an agent's module with the scripted agent of its kind. Public: `kit`, `bench`."""
+"""Tries an agent's adapter with the scripted agent of its kind. Public: `kit`, `bench`."""

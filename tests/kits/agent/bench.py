@@ -3,10 +3,11 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 from ralph.agents.cli_agent import CliAgent, Setup
-from ralph.agents.kinds import AgentModule, Request, Tells, module_of
+from ralph.agents.clis import CLIS, Cli, Request
 from ralph.agents.turn_files import NumberedFiles
 from ralph.errors import ConfigError
 from ralph.kernel.events import AgentEvent, Speaker, Text
@@ -17,7 +18,35 @@ from ralph.testing.scripted_agent.install import calls, install_agent
 
 
 class NotApplicable(Exception):  # noqa: N818  it is no error
-    """The adapter's module declares that its CLI cannot do what is checked."""
+    """It is declared that this CLI cannot do what is checked."""
+
+
+class Tells(StrEnum):
+    """Things that a stream may tell beside the agent's words."""
+
+    TOOLS = "tools"  # tool calls, and which of them failed
+    TODO = "todo"  # the agent's own task list
+    DENIED = "denied"  # tools whose permission was denied
+    STATUS = "status"  # the HTTP status of a failure
+
+
+@value
+class Declared:
+    """What an agent can do beside taking turns; without a word it is tried as if it could not."""
+
+    tells: frozenset[Tells] = frozenset()
+    bars_tools: bool = False  # it can be told to let its agent change nothing
+
+
+DECLARED: Mapping[str, Declared] = {
+    "claude": Declared(frozenset(Tells), bars_tools=True),
+    "codex": Declared(frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS}), bars_tools=True),
+    "amp": Declared(frozenset({Tells.TOOLS, Tells.TODO})),
+    "gemini": Declared(frozenset(Tells), bars_tools=True),
+    "opencode": Declared(frozenset(Tells), bars_tools=True),
+    "copilot": Declared(bars_tools=True),
+    "goose": Declared(bars_tools=True),
+}
 
 
 @value
@@ -44,7 +73,8 @@ class Bench:
 
     def __init__(self, kind: str, root: str, environ: Mapping[str, str]) -> None:
         self.kind = kind
-        self.module: AgentModule = module_of(kind)
+        self.cli: Cli = CLIS[kind]
+        self.declared = DECLARED.get(kind, Declared())
         self._root = root
         self._environ = environ
 
@@ -74,21 +104,21 @@ class Bench:
     def refusal(self, request: Request) -> ConfigError | None:
         """Why the adapter will not make such a call; None where it will."""
         try:
-            self.module.launch(request)
+            self.cli.launch(request)
         except ConfigError as error:
             return error
         return None
 
     def needs(self, what: Tells) -> None:
         """Go on only if the stream tells this."""
-        if what not in self.module.TELLS:
+        if what not in self.declared.tells:
             raise NotApplicable(f"its output does not tell: {what}")
 
     def _setup(self, agent: str) -> Setup:
         for name in ("workspace", "run"):
             os.makedirs(os.path.join(self._root, name), exist_ok=True)
         return Setup(
-            module=self.module,
+            cli=self.cli,
             command=(agent,),
             flags=(),
             model=None,

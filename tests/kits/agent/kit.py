@@ -3,7 +3,7 @@
     python -m kits.agent.kit [--json] [KIND ...]
 
 prints a table. As a library: `CHECKS` are functions of a `Bench`; one raises AssertionError where
-the adapter is wrong, and `NotApplicable` where the adapter's module says that its CLI cannot do
+the adapter is wrong, and `NotApplicable` where the adapter's row says that its CLI cannot do
 this. So the kit needs no list of kinds, and no test runner.
 """
 
@@ -16,8 +16,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from kits.agent.bench import Bench, NotApplicable
-from ralph.agents.kinds import KINDS, Request, Tells, split_flags
+from kits.agent.bench import Bench, NotApplicable, Tells
+from ralph.agents.clis import Request
+from ralph.agents.kinds import KINDS, split_flags
 from ralph.agents.streams.dialects import parser_for
 from ralph.kernel.events import Todo, ToolEnd, ToolStart, Usage
 from ralph.kernel.turn import Ending, Role
@@ -114,8 +115,8 @@ def todo_shown(bench: Bench) -> None:
 
 
 def usage_reported(bench: Bench) -> None:
-    """Tokens are those the CLI counts, if its module says that it reports any."""
-    if not bench.module.REPORTS:
+    """Tokens are those the CLI counts, if its row says that it reports any."""
+    if not bench.cli.reports:
         raise NotApplicable("it reports neither tokens nor cost")
     turn = bench.play({"text": "ok", "tools": [{"output": "x"}], "usage": USAGE, "cost": 0.25}).turn
     # Whether what is cached counts as input, too, differs between the CLIs.
@@ -125,9 +126,9 @@ def usage_reported(bench: Bench) -> None:
 
 
 def cost_reported(bench: Bench) -> None:
-    """The cost is the CLI's own, if its module says that it reports one; else it has none."""
+    """The cost is the CLI's own, if its row says that it reports one; else it has none."""
     turn = bench.play({"text": "ok", "cost": 0.25}).turn
-    if bench.module.REPORTS != "cost":
+    if bench.cli.reports != "cost":
         assert turn.cost_usd is None, turn.cost_usd
         raise NotApplicable("it reports no cost")
     assert turn.cost_usd == 0.25, turn.cost_usd
@@ -148,7 +149,7 @@ def killed(bench: Bench) -> None:
 
 def broken_off(bench: Bench) -> None:
     """A stream that stops in the middle is a failed turn, also with exit code 0 (ADR 4)."""
-    dialect = bench.module.launch(Request((bench.kind,), "do it")).dialect
+    dialect = bench.cli.launch(Request((bench.kind,), "do it")).dialect
     if not parser_for(dialect).has_result:
         raise NotApplicable("its output has no end of its own")
     played = bench.play({"response": "DONE", "no_result": True})
@@ -185,7 +186,7 @@ def message_is_text(bench: Bench) -> None:
     assert played.turn.text.strip() == "Add the thing", played.story()
     assert played.events == (), played.story()
     assert played.prompt == "do it", played.prompt
-    if not bench.module.TELLS:
+    if not bench.declared.tells:
         return  # its text may be all that it said
     looks = {"text": ["I look.", "Add the thing"], "tools": [{"output": "x"}]}
     said = bench.play(looks, role=Role.MESSAGE).turn.text
@@ -194,23 +195,23 @@ def message_is_text(bench: Bench) -> None:
 
 def message_is_counted(bench: Bench) -> None:
     """What a message turn costs is told as that of any turn, also if the display shows none."""
-    if not bench.module.REPORTS:
+    if not bench.cli.reports:
         raise NotApplicable("it reports neither tokens nor cost")
     turn = bench.play({"text": "ok", "cost": 0.25}, role=Role.MESSAGE, stream=False).turn
     assert turn.usage != Usage(), turn
-    assert turn.cost_usd == (0.25 if bench.module.REPORTS == "cost" else None), turn.cost_usd
+    assert turn.cost_usd == (0.25 if bench.cli.reports == "cost" else None), turn.cost_usd
 
 
 def message_without_tools(bench: Bench) -> None:
-    """A message turn can change nothing, if its module says that the CLI can be told so."""
-    flags = bench.module.PERMISSION_HINT.split('"')[1::2]  # what grants everything
+    """A message turn can change nothing, if it is declared that the CLI can be told so."""
+    flags = bench.cli.permission_hint.split('"')[1::2]  # what grants everything
     flags = [flag for flag in flags if flag.startswith("-") and "..." not in flag]
     tool = {"name": "shell", "run": "touch written", "output": ""}
     turn = {"text": ["I write.", "Add the thing"], "tools": [tool]}
     granted = split_flags(tuple(flags[:1]))
     played = bench.play(turn, role=Role.MESSAGE, flags=granted, help_text=bench.help)
     assert not played.turn.failed, played.story()
-    if not bench.module.BARS_TOOLS:
+    if not bench.declared.bars_tools:
         raise NotApplicable("nothing that its CLI documents takes the tools away")
     assert not bench.wrote("written"), played.argv
 
@@ -248,7 +249,7 @@ def denied_named(bench: Bench) -> None:
     tool = {"name": "write_file", "input": {"file_path": "x"}, "denied": True}
     played = bench.play({"text": ["I write.", "ok"], "tools": [tool]})
     assert played.turn.denied == ("write_file",), played.story()
-    assert bench.module.PERMISSION_HINT
+    assert bench.cli.permission_hint
 
 
 def noise_survived(bench: Bench) -> None:

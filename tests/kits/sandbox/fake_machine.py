@@ -43,7 +43,7 @@ def run(world: World, argv: list[str], cwd: str, env: Mapping[str, str]) -> int:
     try:
         _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
         if descriptors:
-            proxy = Proxy(descriptors[0], world.hosts or (), {})
+            proxy = Proxy(descriptors[:1], world.hosts or (), ())
         ours.close()
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:

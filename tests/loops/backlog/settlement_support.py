@@ -21,8 +21,7 @@ from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.loops.backlog.tracker.github import runner
-from ralph.loops.backlog.tracker.reporting import Telling
-from ralph.loops.backlog.tracker.sync import Trackers
+from ralph.loops.backlog.tracker.sync import Telling, Trackers
 from ralph.notify.notifier import Notify
 
 Json = dict[str, Any]

@@ -20,11 +20,12 @@ from kits.histories import (
     play,
     said,
 )
+from kits.loop_fakes import FakeWorkbench
 from ralph.kernel.claims import find_claims
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Status, Task
 from ralph.kernel.turn import Order, Pulse, Turn
@@ -33,7 +34,7 @@ from ralph.kernel.world import Signals
 from ralph.loops.backlog.policy import DISCARDED, Bounds, tasks
 from ralph.loops.backlog.prompt import Material, task_prompt
 from ralph.loops.backlog.rules import DayLimit
-from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorkbench, FakeWorld
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld
 
 A, B, C = Task("a", "first", "do a"), Task("b", "second", "do b"), Task("c", "third", "do c")
 RESULT = said('<result>{"status":"complete","artifacts":["x"]}</result>')
@@ -305,7 +306,7 @@ def test_the_days_money_bounds_the_run() -> None:
     world = FakeWorld(Backlog((A,)))
     bounds = Bounds(day=DayLimit(10.0, before=8.0))
     result = play(tasks(FakeWorkbench(world), bounds), [said("x", cost=2.5)], world)
-    assert result.agent.orders[0].allowance.dollars == 2.0
+    assert result.agent.orders[0].dollars == 2.0
     assert (result.exit_code, result.stop.why) == (1, "the day's $10 are used up (spent $10.50)")
 
 
@@ -321,22 +322,25 @@ def test_a_run_that_stops_after_a_parked_task_restores_nothing_more() -> None:
 def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
     world = FakeWorld(Backlog((A,)))
     state = replay([Began(900.0, 4, Assignment("a")), Resumed(950.0, 8)])
-    bench = FakeWorkbench(world, leftover="refs/ralph/r/cut-4")
+    bench = FakeWorkbench(world, leftover="refs/ralph/r/cut-4", edits={4: "a was set to done"})
     result = play(tasks(bench), [COMPLETE], world, state=state)
-    assert result.steps[0] == ("cut off", True, "refs/ralph/r/cut-4")
+    assert result.steps[:2] == [
+        ("tasks.jsonl", True, "a was set to done"),
+        ("cut off", True, "refs/ralph/r/cut-4"),
+    ]
     assert result.agent.prompts()[0].startswith("Iteration 4 was cut off")
 
 
-def test_the_tasks_time_and_money_bound_its_turn() -> None:
+def test_the_tasks_money_bounds_its_turn() -> None:
     """ADR 1: the allowance is "the least of turn, task, run and day limits"."""
     world = FakeWorld(Backlog((A, B)))
-    run, task = Limits(seconds=100.0, dollars=9.0), Limits(seconds=60.0, dollars=5.0)
+    run, task = Limits(dollars=9.0), Limits(dollars=5.0)
     policy = tasks(FakeWorkbench(world), Bounds(task, run))
     costly = replace(COMPLETE, cost_usd=2.0)
     agent = FakeAgent([said("x", cost=3.0), costly, replace(COMPLETE, cost_usd=1.0)])
     result = play(policy, agent, world)
-    money = [order.allowance.dollars for order in result.agent.orders]
-    assert (money, result.agent.orders[0].allowance.seconds) == ([5.0, 2.0, 4.0], 60.0)
+    money = [order.dollars for order in result.agent.orders]
+    assert money == [5.0, 2.0, 4.0]
 
 
 def test_a_turn_that_uses_up_the_tasks_time_is_cut_and_the_task_parked() -> None:

@@ -21,9 +21,8 @@ from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Boundary
 from ralph.kernel.world import Signals
-from ralph.loops.backlog.gates import script_runners
+from ralph.loops.backlog.gates import scripts
 from ralph.loops.backlog.gates.completion import (
-    CheckTerms,
     CompletionCheck,
     claimed_evidence,
     evidence_file,
@@ -40,7 +39,7 @@ def closing(limits: Limits = Limits(), seconds: float = 0.0) -> Case:
 
 
 def gate(
-    tmp_path: Path, rule: Mapping[str, Any], terms: CheckTerms = CheckTerms(), **env: str
+    tmp_path: Path, rule: Mapping[str, Any], terms: Mapping[str, Any] = {}, **env: str
 ) -> CompletionCheck:
     workspace, store = tmp_path / "project", tmp_path / "run"
     workspace.mkdir(exist_ok=True)
@@ -48,7 +47,7 @@ def gate(
     known = {"PATH": os.environ["PATH"], **env}
     place = GatePlace(str(workspace), str(store), known, 5000, Signals)
     parsed: Completion = parse(rule, "T-1")
-    return CompletionCheck(place, lambda _: parsed, str(store), terms)
+    return CompletionCheck(place, lambda _: parsed, str(store), **terms)
 
 
 def checked(
@@ -87,7 +86,7 @@ def test_a_command_that_fails_is_told_to_the_agent(tmp_path: Path) -> None:
 
 def test_grep_names_the_tests_of_the_task(tmp_path: Path) -> None:
     """B: `npm test -- --grep "RALPH-001"`."""
-    terms = CheckTerms(test_command="echo npm test -- --grep")
+    terms = {"test_command": "echo npm test -- --grep"}
     for rule, grep in (({"grep": "a b; exit 1"}, "'a b; exit 1'"), ({}, "T-1")):
         found, evidence = checked(gate(tmp_path, {"type": "test_passing", **rule}, terms))
         assert found == []
@@ -97,17 +96,17 @@ def test_grep_names_the_tests_of_the_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("terms", "case", "why"),
     [
-        (CheckTerms(timeout=0.2), closing(), "timed out after 0.2s"),
-        (CheckTerms(), closing(Limits(seconds=0.2)), "the task's time is used up"),
+        ({"timeout": 0.2}, closing(), "timed out after 0.2s"),
+        ({}, closing(Limits(seconds=0.2)), "the task's time is used up"),
         (
-            CheckTerms(limits=Limits(seconds=5.0)),
+            {"limits": Limits(seconds=5.0)},
             closing(seconds=4.9),
             "the task's time is used up",
         ),
     ],
 )
 def test_a_check_that_hangs_is_ended(
-    tmp_path: Path, terms: CheckTerms, case: Case, why: str
+    tmp_path: Path, terms: Mapping[str, Any], case: Case, why: str
 ) -> None:
     """ "Completion checks run under what is left of the task's time"; "a check that hangs"."""
     rule = {"type": "test_passing", "command": "echo begun; sleep 600"}
@@ -205,7 +204,7 @@ def test_node_is_asked_what_it_can_and_never_waited_for(
 ) -> None:
     """ "TypeScript by extension": newer ones want to be told that they may read it, older ones
     cannot."""
-    monkeypatch.setattr(script_runners, "_MOMENT", 0.5)
+    monkeypatch.setattr(scripts, "_MOMENT", 0.5)
     node = tmp_path / "bin" / "node"
     node.parent.mkdir()
     node.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then {answer}\nfi\n')

@@ -1,9 +1,7 @@
 """The coordinator: whom it sends, what it waits for, and how a run by several workers ends."""
 
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
 
 import pytest
 
@@ -16,27 +14,13 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Cause, Park, Reason, Stop, Verdict
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.parallel.coordinator import Surroundings, coordinate
+from ralph.loops.backlog.parallel.coordinator import coordinate
 from ralph.loops.backlog.parallel.policy import foreman
 from ralph.loops.backlog.policy import Bounds
 from ralph.testing.fakes import FakeClock, FakeWorld, MemoryJournal
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 DONE, FAILS = Accept(("proof",)), Park("it cannot be")
 A, B, C = Task("a"), Task("b"), Task("c")
-
-
-class AtOnce:
-    """An executor that works when it is asked: whoever is sent is back before the next."""
-
-    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> "Future[_T]":
-        future: Future[_T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  as executors do
-            future.set_exception(error)
-        return future
 
 
 @dataclass
@@ -69,6 +53,15 @@ class Office:
         spent = Spent(iterations=2, seconds=5.0, dollars=self.cost)
         return Returned(self.clock.now(), task, sent.worker, outcome, spent)
 
+    def send(self, assigned: Assigned) -> "Future[Returned | None]":
+        """Whoever is sent is back before the next."""
+        future: Future[Returned | None] = Future()
+        try:
+            future.set_result(self.work(assigned))
+        except Exception as error:  # noqa: BLE001  as executors do
+            future.set_exception(error)
+        return future
+
     def recall(self) -> None:
         self.recalled += 1
 
@@ -76,10 +69,16 @@ class Office:
         self.ended.append((stop, self.journal.facts[-1]))
 
     def run(self, facts: tuple[Fact, ...] = ()) -> Stop:
-        crew = Crew(self.size, AtOnce(), self.work, self.recall, "run-{:03d}".format, self.end)
+        crew = Crew(self.size, self.send, self.recall, "run-{:03d}".format, self.end)
         purse = Budget(self.bounds.run.dollars, self.size, self.cost * len(self.worked))
-        around = Surroundings(self.world.signals, self.world.backlog, self.journal, self.clock)
-        return coordinate(foreman(self.bounds, purse), crew, around, replay(facts, NEW))
+        return coordinate(
+            foreman(self.bounds, purse),
+            crew,
+            replay(facts, NEW),
+            world=self.world,
+            journal=self.journal,
+            clock=self.clock,
+        )
 
 
 def office(*tasks: Task, **more: object) -> Office:
@@ -205,12 +204,18 @@ def test_what_became_of_them_is_kept_before_the_run_is_over() -> None:
     assert interrupted.ended == [], "it goes on later"
 
 
-def test_threads_are_an_executor_of_that_shape() -> None:
-    """So is whatever else is shaped like `concurrent.futures.Executor`."""
+def test_workers_may_be_threads() -> None:
+    """Or whatever else gives a future."""
     here = office(A, B, C)
     with ThreadPoolExecutor(2) as threads:
-        crew = Crew(2, threads, here.work, here.recall, str)
-        around = Surroundings(here.world.signals, here.world.backlog, here.journal, here.clock)
-        stop = coordinate(foreman(here.bounds, Budget(None, 2)), crew, around, NEW)
+        crew = Crew(2, lambda each: threads.submit(here.work, each), here.recall, str)
+        stop = coordinate(
+            foreman(here.bounds, Budget(None, 2)),
+            crew,
+            NEW,
+            world=here.world,
+            journal=here.journal,
+            clock=here.clock,
+        )
     assert stop.reason is Reason.COMPLETED
     assert sorted(here.worked) == ["a", "b", "c"]

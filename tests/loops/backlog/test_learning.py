@@ -36,7 +36,6 @@ WRITTEN: dict[str, Any] = {
 }
 LESSON = Lesson(
     "T-1",
-    "Mend it",
     "bug",
     ("ui",),
     done=False,
@@ -87,7 +86,7 @@ def test_what_is_no_lesson_is_left_out(change: dict[str, Any]) -> None:
         ("estimate", [2], "estimate", None),
         ("tags", "ui", "tags", ()),
         ("gates", ["make"], "gates", ()),
-        ("title", {"a": 1}, "title", ""),
+        ("taskType", {"a": 1}, "kind", ""),
         ("reason", f"with {KEY}\x1b[31m\n\tand\u202e more\0", "reason", "with [redacted] and more"),
     ],
 )

@@ -24,6 +24,7 @@ from settlement_support import (
 
 from kits.work_tree import git
 from ralph.errors import ConfigError
+from ralph.formats.prd import PRD
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState
@@ -32,6 +33,7 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Continue, Feedback, Park, Verdict, Wait
 from ralph.loops.backlog.gates.completion import evidence_file
 from ralph.loops.backlog.settlement import TaskSettlement
+from ralph.loops.backlog.tracker.importing import Merge, Origin
 
 __all__ = ["place"]
 
@@ -321,6 +323,31 @@ def test_a_task_whose_commit_is_refused_is_open_again(place: Place) -> None:
     assert bench.commit(second).said == "T-1: Sort"
     assert place.changes() == [*there, "in_progress -> done"]
     assert git(place.workspace, "show", "HEAD:new") == "work"
+
+
+STORY = '{"userStories": [{"id": "US-1", "title": "Sort", "passes": %s}]}'
+
+
+def test_the_list_that_a_task_came_from_is_ticked_in_its_commit_or_not_at_all(place: Place) -> None:
+    """A list that says "done" beside a commit that was refused would be believed."""
+    path = place.workspace / "prd.json"
+    path.write_text(STORY % "false")
+    git(place.workspace, "add", "prd.json")
+    git(place.workspace, "commit", "--quiet", "--message", "List")
+    origin = Origin("prd", {"path": "prd.json"}, "prd.json")
+    merge = Merge(PRD.read(path.read_text(), "prd.json"), origin, "2026-01-31", by_agent=False)
+    place.put(source=merge([], frozenset())[0]["source"])
+    let_go = refusing(place)
+    bench = place.bench()
+    state = place.begun(bench)
+    bench.record(state, ACCEPT)
+    assert not bench.commit(state).ok
+    assert path.read_text() == STORY % "false"
+    let_go()
+    bench.record(state, ACCEPT)
+    assert bench.commit(state).ok
+    assert git(place.workspace, "show", "HEAD:prd.json") == STORY % "true"
+    assert git(place.workspace, "status", "--porcelain") == ""
 
 
 def test_a_task_without_a_title_is_committed_by_its_id(place: Place) -> None:

@@ -8,12 +8,13 @@ from settlement_support import ACCEPT, GO_ON, LIMIT, QUESTION, STOP, Json, Place
 
 from ralph.files import jsonl
 from ralph.files.append import append_line
+from ralph.kernel.facts import Landed
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Verdict
 from ralph.loops.backlog.settlement import TaskSettlement
 from ralph.loops.backlog.store import task_file
-from ralph.loops.backlog.store.task_file import TaskFile
+from ralph.loops.backlog.store.task_file import NAME, TaskFile
 
 __all__ = ["place"]
 
@@ -71,6 +72,61 @@ def test_who_is_killed_at_any_line_takes_the_step_again(
         place.bench(retries=retries).record(state, verdict)
         results.append(result(place))
     assert results == [results[-1]] * len(results)
+
+
+# ------------------------------------------------------------------ cut off
+
+
+def test_what_a_turn_that_was_cut_off_did_to_the_list_is_undone(place: Place) -> None:
+    """ "An agent's edits of its own line in `tasks.jsonl` are undone", also by the next process."""
+    state = place.begun(place.bench())
+    place.put(status="done", evidence={"kind": "explicit"})
+    again = place.bench()
+    cut_off = replace(state, turn=None, cut_off=True)
+    assert "put back: T-1 was changed" in again.undo_edits(cut_off)
+    assert place.task()["status"] == "in_progress"
+    assert (again.undo_edits(cut_off), again.take_up(cut_off)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "cut_off", "status"),
+    [((NAME,), False, "in_progress"), ((NAME,), True, "blocked"), ((), False, "blocked")],
+    ids=["its turn landed", "its turn was cut off", "its turn left the list alone"],
+)
+def test_in_a_sandbox_only_what_landed_is_the_turns(
+    place: Place, ours: tuple[str, ...], status: str, *, cut_off: bool
+) -> None:
+    """Otherwise a person has changed the list: what the turn before landed says nothing of it."""
+    bench = place.bench(layered=True)
+    state = replace(place.begun(bench), landed=Landed(1.0, True, ours=ours), cut_off=cut_off)
+    place.put(status="blocked", question="By whom?")
+    assert bool(bench.undo_edits(state)) is (status == "in_progress")
+    assert place.task()["status"] == status
+
+
+def test_tasks_that_a_sandbox_could_not_land_are_added(place: Place, tmp_path: Path) -> None:
+    held = tmp_path / "held" / ".ralph" / "tasks.jsonl"
+    held.parent.mkdir(parents=True)
+    held.write_text('{"id": "T-1", "title": "Less"}\n{"id": "N-1", "title": "found"}\n')
+    bench = place.bench(layered=True)
+    spared = Landed(
+        1.0, True, spared=(f"{NAME}: changed here meanwhile",), saved=str(held.parents[1])
+    )
+    state = replace(place.begun(bench), landed=spared)
+    assert bench.undo_edits(state) == ""
+    assert [task.id for task in bench.file.load().backlog.tasks] == ["T-1", "N-1"]
+    assert place.task()["title"] == "Sort"
+
+
+@pytest.mark.parametrize("how", ["landed", "cut off"])
+def test_the_list_stands_from_the_end_of_a_turn_on(place: Place, how: str) -> None:
+    """ADR 33: what a check makes of it after that is undone."""
+    bench = place.bench()
+    state = place.begun(bench)
+    bench.undo_edits(replace(state, cut_off=how == "cut off"))
+    place.put(status="done")
+    assert bench.watch.put_back()
+    assert place.task()["status"] == "in_progress"
 
 
 # ------------------------------------------------------------------ trying again

@@ -4,18 +4,19 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from task_file_support import file, path_of, titles, write
 
 from ralph.errors import ConfigError, StateError
+from ralph.files.append import lock
 from ralph.kernel.tasks.task import Status
 from ralph.loops.backlog.store import task_file
-from ralph.loops.backlog.store.edits import known, note
 from ralph.loops.backlog.store.lines import encoded
 from ralph.loops.backlog.store.task_file import Listing, TaskFile
+from ralph.loops.backlog.store.watch import known, note
 
 __all__ = ["file"]
 
@@ -122,6 +123,66 @@ def test_compaction_keeps_mode_and_waits_for_nobody_else(file: TaskFile, workspa
     assert path.stat().st_ino == inode, "nothing was to be left out"
 
 
+def test_a_line_that_comes_in_the_middle_of_a_compaction_stays(
+    file: TaskFile, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From somebody without a lock: it is in the old file, and has to go into the new one."""
+    path = write(workspace, {"id": "a"})
+    file.update("a", lambda _: {"title": "t"})
+    really = os.replace
+
+    def replace(new: str, old: str) -> None:
+        with path.open("a") as other:
+            other.write('{"id":"b"}\n')
+        really(new, old)
+
+    monkeypatch.setattr(os, "replace", replace)
+    file.compact()
+    assert titles(TaskFile(str(workspace))) == ["t", ""]
+
+
+def test_a_new_list_is_on_the_disk_before_it_takes_the_old_ones_place(
+    file: TaskFile, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a machine that loses its power may be left with an empty list."""
+    write(workspace, {"id": "a"})
+    file.update("a", lambda _: {"title": "t"})
+    done: list[str] = []
+
+    def noted(name: str) -> Callable[..., None]:
+        really = getattr(os, name)
+
+        def call(*words: object) -> None:
+            done.append(name)
+            really(*words)
+
+        return call
+
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, noted(name))
+    file.compact()
+    assert done == ["fsync", "replace"]
+
+
+def test_who_waited_for_the_lock_writes_the_list_that_is_there_by_then(
+    file: TaskFile, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had it may have compacted: what goes into the old file is lost."""
+    path, waited = write(workspace, {"id": "a"}), list[int]()
+
+    def locked(opened: int, kind: int, patience: float) -> bool:
+        waited.append(opened)
+        if len(waited) == 1:
+            new = path.with_name("new")
+            new.write_bytes(path.read_bytes())
+            new.replace(path)
+        return lock(opened, kind, patience)
+
+    monkeypatch.setattr(task_file, "lock", locked)
+    file.update("a", lambda _: {"title": "t"})
+    assert titles(TaskFile(str(workspace))) == ["t"]
+
+
 # ------------------------------------------------------------------ what stands in the way
 
 
@@ -221,8 +282,8 @@ def test_a_witness_hears_before_it_is_written(workspace: Path) -> None:
     heard: list[tuple[str, bytes, int]] = []
     path = path_of(workspace)
 
-    def witness(task: str, line: bytes) -> None:
-        heard.append((task, line, path.stat().st_size))
+    def witness(lines: Sequence[tuple[str, bytes]]) -> None:
+        heard.extend((task, line, path.stat().st_size) for task, line in lines)
 
     file = TaskFile(str(workspace), witness=witness)
     added = file.add({"title": "x"})
@@ -247,11 +308,11 @@ def test_a_witness_that_objects_is_heeded(workspace: Path) -> None:
 def test_lines_are_remembered_by_their_hash(tmp_path: Path) -> None:
     project = tmp_path / "state" / "project"
     assert known(str(project)) == set()
-    note(str(project), "T-1", b'{"id":"T-1"}')
+    note(str(project), [("T-1", b'{"id":"T-1"}')])
     path = project / "edits.jsonl"
     with path.open("ab") as torn:
         torn.write(b'nonsense\n[]\n{"id":1}\n{"id"')
-    note(str(project), "é", b"abc")
+    note(str(project), [("é", b"abc")])
     abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert ("é", abc) in known(str(project))
     assert len(known(str(project))) == 2
@@ -261,5 +322,5 @@ def test_lines_are_remembered_by_their_hash(tmp_path: Path) -> None:
 def test_what_cannot_be_remembered_is_told(tmp_path: Path) -> None:
     (tmp_path / "project").write_text("in the way")
     with pytest.raises(StateError, match="cannot write the state directory"):
-        note(str(tmp_path / "project"), "a", b"")
+        note(str(tmp_path / "project"), [("a", b"")])
     assert known(str(tmp_path / "project")) == set()

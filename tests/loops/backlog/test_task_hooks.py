@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from kits.loop_fakes import FakeWorkbench
 from ralph.journal.journal import FileJournal
 from ralph.kernel.claims import find_claims
 from ralph.kernel.engine import run
 from ralph.kernel.events import Text, ToolStart
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
 from ralph.kernel.findings import Finding
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import NEW, RunState, replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Turn
@@ -33,7 +34,7 @@ from ralph.loops.backlog.hooks import NAMES, HookReader, Hooks, commands
 from ralph.loops.backlog.policy import tasks
 from ralph.loops.backlog.store.records import Records
 from ralph.settings.schema import HookSettings
-from ralph.testing.fakes import FakeAgent, FakeWorkbench, FakeWorld, MemoryJournal, fake_ports
+from ralph.testing.fakes import FakeAgent, FakeWorld, MemoryJournal, fake_ports
 
 Json = dict[str, Any]
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
@@ -230,8 +231,8 @@ def test_a_cost_over_twice_the_mean(stage: Stage) -> None:
         stage.play(*turn(number, Continue(), cost_usd=cost))
     stage.play(*turn(6, Continue(), "T-2", cost_usd=9.0))
     assert [(a["taskId"], a["iteration"]) for a in stage.anomalies] == [("T-1", 4), ("T-1", 5)]
-    stage.records.iteration({"taskId": "T-3", "iteration": 1, "status": "continue", "cost": 0.1})
-    stage.records.iteration({"taskId": "T-3", "iteration": 2, "status": "failed", "cost": "odd"})
+    for recorded in ({"cost": 0.1, "key": "1"}, {"cost": "odd", "key": "2"}):
+        stage.records.iteration({"taskId": "T-3", **recorded})
     stage.play(*turn(7, Continue(), "T-3", cost_usd=0.21))
     assert stage.anomalies[-1]["taskId"] == "T-3"
 

@@ -119,6 +119,8 @@ def test_what_is_missing_or_null_has_its_default(workspace: Path) -> None:
         (b'{"id":"a","completion":{"type":"file_exists"}}', "needs a path"),
         (b'{"id":"a","limits":{"maxCost":0}}', "limits.maxCost must be a number above 0"),
         (b'{"id":"a","limits":[]}', "limits must be an object"),
+        (b'{"id":"a","spent":7}', "spent must be an object, not 7"),
+        (b'{"id":"a","notes":7}', "notes must be a text or a list, not 7"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named_and_kept(

@@ -15,6 +15,7 @@ import pytest
 
 from ralph.files import jsonl
 from ralph.files.jsonl import newest_first
+from ralph.loops.backlog.learning import lessons_of
 from ralph.loops.backlog.store.records import Records, actions_in
 
 RUN = "20261115-101010-abcd"
@@ -44,7 +45,14 @@ LESSON: dict[str, Any] = {
     "reason": "",
     "blockers": [],
     "gates": {},
+    "key": f"{RUN}/T-1/task/done",
 }
+
+
+def keyed(entry: dict[str, Any], run: str = RUN) -> dict[str, Any]:
+    """An entry with the key that it would have in a run."""
+    where = f"{run}/{entry['taskId']}/{entry['iteration']}/iteration/{entry['status']}"
+    return {"key": where, **entry}
 
 
 class Kept:
@@ -75,7 +83,7 @@ def kept(workspace: Path) -> Kept:
 
 def test_an_iteration_becomes_one_line(kept: Kept) -> None:
     """ "Records carry `taskId, iteration, cost, status, reason`"."""
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     assert kept.lines() == [
         {
             **ITERATION,
@@ -90,8 +98,10 @@ def test_an_iteration_becomes_one_line(kept: Kept) -> None:
 
 
 def test_status_changes_and_anomalies_are_progress_too(kept: Kept) -> None:
-    kept.records.status("T-1", 2, "in_progress", "blocked", "task limit")
-    kept.records.anomaly("T-1", 2, "stalled", "3 iterations\nwithout any progress", time=1.5)
+    where = {"taskId": "T-1", "iteration": 2, "key": "one"}
+    kept.records.status(where, "in_progress", "blocked", "task limit")
+    where |= {"key": "two", "time": 1.5}
+    kept.records.anomaly(where, "stalled", "3 iterations\nwithout any progress")
     status, anomaly = kept.lines()
     shared = {"taskId": "T-1", "iteration": 2, "run": RUN, "cost": None}
     told = {"type": "status", "from": "in_progress", "to": "blocked", "status": "blocked"}
@@ -106,15 +116,15 @@ def test_status_changes_and_anomalies_are_progress_too(kept: Kept) -> None:
 def test_a_lesson_compares_with_the_estimate(kept: Kept, estimate: object, ratio: object) -> None:
     kept.records.lesson({**LESSON, "estimate": estimate})
     (lesson,) = kept.lines("learning.jsonl")
-    assert lesson == kept.records.lessons()[0]
+    assert lessons_of([lesson]) == kept.records.lessons()
     assert (lesson["type"], lesson["ratio"], lesson["iteration"]) == ("task", ratio, 3)
 
 
 def test_what_was_written_before_a_kill_is_not_written_twice(kept: Kept) -> None:
     for records in (kept.records, kept.records, kept.anew()):
-        records.iteration(ITERATION)
-        records.status("T-1", 1, "pending", "in_progress")
-        records.anomaly("T-1", 1, "stalled", "why")
+        records.iteration(keyed(ITERATION))
+        records.status({"taskId": "T-1", "key": "taken up"}, "pending", "in_progress")
+        records.anomaly({"taskId": "T-1", "key": "stalls"}, "stalled", "why")
         records.lesson(LESSON)
     assert [entry["type"] for entry in kept.lines()] == ["iteration", "status", "anomaly"]
     assert len(kept.lines("learning.jsonl")) == 1
@@ -130,16 +140,10 @@ def test_what_was_written_before_a_kill_is_not_written_twice(kept: Kept) -> None
     ],
 )
 def test_other_entries_are_written(kept: Kept, change: dict[str, Any]) -> None:
-    kept.records.iteration(ITERATION)
-    kept.records.iteration({**ITERATION, **change})
-    kept.anew("20261116-000000-0000").iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
+    kept.records.iteration(keyed({**ITERATION, **change}))
+    kept.anew("20261116-000000-0000").iteration(keyed(ITERATION))
     assert len(kept.lines()) == 3
-
-
-def test_an_iteration_may_wait_many_times(kept: Kept) -> None:
-    for moment in (1.0, 2.0, 2.0):
-        kept.records.iteration({**ITERATION, "status": "waiting", "time": moment})
-    assert len(kept.lines()) == 2
 
 
 def test_secrets_are_redacted_and_long_things_cut(kept: Kept) -> None:
@@ -148,7 +152,7 @@ def test_secrets_are_redacted_and_long_things_cut(kept: Kept) -> None:
     findings = [{"gate": "x", "text": "y" * 9999}] * 999
     reason = f"{KEY}\x1b[31m " + "z" * 99_999
     long = {"filesystemDelta": delta, "findings": findings, "reason": reason}
-    kept.records.iteration({**ITERATION, **long})
+    kept.records.iteration(keyed({**ITERATION, **long}))
     (entry,) = kept.lines()
     assert KEY not in kept.progress.read_text()
     assert kept.progress.stat().st_size < 40_000
@@ -161,8 +165,8 @@ def test_secrets_are_redacted_and_long_things_cut(kept: Kept) -> None:
 
 def test_the_newest_entries_of_a_task_come_last(kept: Kept) -> None:
     for number in range(1, 50):
-        kept.records.iteration({**ITERATION, "iteration": number})
-        kept.records.iteration({**ITERATION, "taskId": "T-10", "iteration": number})
+        kept.records.iteration(keyed({**ITERATION, "iteration": number}))
+        kept.records.iteration(keyed({**ITERATION, "taskId": "T-10", "iteration": number}))
     found = kept.records.progress_of("T-1", 3)
     assert [(entry["taskId"], entry["iteration"]) for entry in found] == [
         ("T-1", 47),
@@ -175,7 +179,7 @@ def test_the_newest_entries_of_a_task_come_last(kept: Kept) -> None:
 @pytest.mark.parametrize("task", ["T-1", "é", 'é "1" \\'])
 def test_ids_may_be_written_in_any_way(kept: Kept, task: str) -> None:
     """JSON has two spellings for most letters."""
-    kept.records.iteration({**ITERATION, "taskId": task})
+    kept.records.iteration(keyed({**ITERATION, "taskId": task}))
     with kept.progress.open("a") as file:
         file.write(json.dumps({"taskId": task}, ensure_ascii=False) + "\n")
     assert len(kept.records.progress_of(task)) == 2
@@ -194,10 +198,10 @@ def test_ids_may_be_written_in_any_way(kept: Kept, task: str) -> None:
 )
 def test_broken_lines_are_skipped_and_nothing_is_lost(kept: Kept, broken: bytes) -> None:
     """A person, an agent or a kill left them: "torn last line handled"."""
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     with kept.progress.open("ab") as file:
         file.write(broken)
-    kept.anew().iteration({**ITERATION, "iteration": 2})
+    kept.anew().iteration(keyed({**ITERATION, "iteration": 2}))
     assert [entry["iteration"] for entry in kept.records.progress_of("T-1")] == [1, 2]
     assert broken.strip() in kept.progress.read_bytes()
 
@@ -207,7 +211,7 @@ def test_lines_are_whole_wherever_a_block_ends(
     kept: Kept, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(20):
-        kept.records.iteration({**ITERATION, "iteration": number})
+        kept.records.iteration(keyed({**ITERATION, "iteration": number}))
     monkeypatch.setattr(jsonl, "_BLOCK", block)
     found = kept.records.progress_of("T-1", 99)
     assert [entry["iteration"] for entry in found] == list(range(20))
@@ -216,10 +220,10 @@ def test_lines_are_whole_wherever_a_block_ends(
 def test_a_line_too_long_for_anybody_costs_only_itself(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     with kept.progress.open("a") as file:
         file.write(f'{{"taskId": "T-1", "x": "{"y" * 20_000}"}}\n')
-    kept.records.iteration({**ITERATION, "iteration": 2})
+    kept.records.iteration(keyed({**ITERATION, "iteration": 2}))
     monkeypatch.setattr(jsonl, "_BLOCK", 512)
     monkeypatch.setattr(jsonl, "_LONGEST_LINE", 4096)
     assert [entry["iteration"] for entry in kept.records.progress_of("T-1")] == [1, 2]
@@ -227,7 +231,7 @@ def test_a_line_too_long_for_anybody_costs_only_itself(
 
 def test_only_the_end_of_a_huge_file_is_read(kept: Kept) -> None:
     """The file may be 1 GB: what stands before its last part is not looked at."""
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     with kept.progress.open("r+b") as file:
         file.seek(3 << 30)  # a hole
         file.write(b"\n" + json.dumps({"taskId": "T-1", "iteration": 9}).encode() + b"\n")
@@ -254,7 +258,7 @@ def test_what_cannot_be_written_is_said_once(
     (kept.workspace / ".ralph").mkdir()
     make(kept.progress)
     for number in range(3):
-        kept.records.iteration({**ITERATION, "iteration": number})
+        kept.records.iteration(keyed({**ITERATION, "iteration": number}))
     assert kept.said == [f".ralph/progress.jsonl cannot be written: {why}. The run goes on."]
     assert kept.records.progress_of("T-1") == []
     kept.records.lesson(LESSON)
@@ -263,25 +267,25 @@ def test_what_cannot_be_written_is_said_once(
 
 def test_a_workspace_where_nothing_can_be_written(kept: Kept) -> None:
     (kept.workspace / ".ralph").write_text("")
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     assert len(kept.said) == 1
     assert "cannot write" in kept.said[0]
 
 
 def test_a_full_disk_leaves_no_half_line(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     before = kept.progress.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
     try:
-        kept.records.iteration({**ITERATION, "iteration": 2})
+        kept.records.iteration(keyed({**ITERATION, "iteration": 2}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, old)
     assert kept.progress.read_bytes() == before
     assert len(kept.said) == 1
-    kept.records.iteration({**ITERATION, "iteration": 2})
+    kept.records.iteration(keyed({**ITERATION, "iteration": 2}))
     assert len(kept.lines()) == 2
 
 
@@ -289,10 +293,10 @@ def test_whoever_keeps_the_lock_does_not_hold_up_the_run(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jsonl, "_PATIENCE", 0.0)
-    kept.records.iteration(ITERATION)
+    kept.records.iteration(keyed(ITERATION))
     with kept.progress.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        kept.records.iteration({**ITERATION, "iteration": 2})
+        kept.records.iteration(keyed({**ITERATION, "iteration": 2}))
     assert len(kept.lines()) == 2
 
 
@@ -301,7 +305,7 @@ import sys
 from ralph.loops.backlog.store.records import Records
 records = Records(sys.argv[1], sys.argv[2])
 for number in range(100):
-    records.iteration({"taskId": "T-1", "iteration": number, "status": "continue"})
+    records.iteration({"taskId": "T-1", "iteration": number, "key": f"{sys.argv[2]}/{number}"})
 """
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ralph.files.state_dir import write_atomically
-from ralph.formats.prd.format import PRD
-from ralph.formats.ralphy.format import FORMAT as RALPHY
+from ralph.formats.prd import PRD
+from ralph.formats.ralphy import FORMAT as RALPHY
 from ralph.loops.backlog.tracker.github import runner
 from ralph.loops.backlog.tracker.importing import Merge, Origin
 from ralph.loops.backlog.tracker.sync import How, Synced, Trackers, evidence_words, told
@@ -39,7 +39,7 @@ def prd(workspace: Path, text: str = TEXT) -> Path:
 
 
 def mark(workspace: Path, record: Json, *, done: bool = True, write: bool = True) -> Synced:
-    return Trackers(str(workspace), no_gh, write=write).mark(record, done=done, evidence="tests")
+    return Trackers(str(workspace), no_gh, write=write).mark([record], done=done)[0]
 
 
 # ------------------------------------------------------------------ files
@@ -77,8 +77,7 @@ def test_many_are_told_by_one_reading_and_one_writing(
 
     monkeypatch.setattr("ralph.loops.backlog.tracker.sync.write_atomically", write)
     gone = {**tasks[0], "source": {**tasks[0]["source"], "key": "US-99"}}
-    all_of_it = [(task, "tests") for task in (*tasks, gone, {"id": "T-1"})]
-    told = Trackers(str(workspace), no_gh).mark_all(all_of_it, done=True)
+    told = Trackers(str(workspace), no_gh).mark((*tasks, gone, {"id": "T-1"}), done=True)
     how = [synced.how for synced in told]
     assert how == [
         *(How.CONFLICT if n == 7 else How.MARKED for n in range(50)),
@@ -95,8 +94,7 @@ def test_one_that_cannot_be_marked_keeps_none_of_the_others(workspace: Path) -> 
     (workspace / "t.yaml").write_text(text)
     origin = Origin("ralphy", {"path": "t.yaml"}, "t.yaml")
     merge = Merge(RALPHY.read(text, "t.yaml"), origin, "2026-01-31", by_agent=False)
-    tasks = [(task, "") for task in merge([], frozenset())[:2]]
-    told = Trackers(str(workspace), no_gh).mark_all(tasks, done=True)
+    told = Trackers(str(workspace), no_gh).mark(merge([], frozenset())[:2], done=True)
     assert [synced.how for synced in told] == [How.MARKED, How.FAILED]
     assert (workspace / "t.yaml").read_text() == text.replace(": a\n", ": a\n  completed: true\n")
 

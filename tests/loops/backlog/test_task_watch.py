@@ -4,16 +4,19 @@ undone and reported"; nor does it say of another task that it is done, or what w
 import json
 import os
 import shlex
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ralph.errors import StateError
-from ralph.loops.backlog.store.edits import note
 from ralph.loops.backlog.store.task_file import TaskFile
-from ralph.loops.backlog.store.watch import TaskWatch
+from ralph.loops.backlog.store.watch import TaskWatch, note
 
 Json = dict[str, Any]
 CHECK = {"type": "test_passing", "command": "make test"}
@@ -51,8 +54,8 @@ class List:
         self.write(*ALL)
         self.watch = self.new_watch()
 
-    def new_watch(self) -> TaskWatch:
-        return TaskWatch(TaskFile(str(self.workspace)), str(self.run_dir), self.project)
+    def new_watch(self, memo: str = "tasks.before") -> TaskWatch:
+        return TaskWatch(TaskFile(str(self.workspace)), str(self.run_dir), self.project, memo)
 
     def write(self, *records: Json) -> None:
         """Anybody writes the whole file."""
@@ -66,10 +69,7 @@ class List:
 
     def edit(self, task_id: str, **fields: object) -> None:
         """A person changes fields by `ralph tasks edit`, which leaves a note."""
-
-        def witness(task: str, line: bytes) -> None:
-            note(self.project, task, line)
-
+        witness = partial(note, self.project)
         TaskFile(str(self.workspace), witness=witness).update(task_id, lambda _: fields)
 
     def now(self) -> dict[str, Json]:
@@ -200,7 +200,7 @@ def spelled_otherwise(tasks: List) -> None:
 
 
 def with_new_tasks(tasks: List) -> None:
-    tasks.write(*ALL, {"id": "T-4", "status": "blocked"}, {"id": "T-5"})
+    tasks.write(*ALL, {"id": "T-4", "status": "blocked"}, {"id": "T-5", "source": SOURCE})
 
 
 def with_broken_lines(tasks: List) -> None:
@@ -229,6 +229,32 @@ def test_what_the_turn_may_do_is_left_alone(tasks: List, change: Change) -> None
     before = tasks.path.read_bytes()
     assert tasks.watch.undo("T-1", ITERATION) == ""
     assert tasks.path.read_bytes() == before
+
+
+SOURCE: Json = {"path": "TODO.md", "key": "one"}
+
+
+@pytest.mark.parametrize(
+    ("added", "right"),
+    [
+        ({"status": "done"}, {"status": "pending"}),
+        ({"status": "cancelled"}, {"status": "pending"}),
+        ({"evidence": {"exitCode": 0}, "completedAt": "2026"}, {}),
+        ({"blockedBy": ["T-4"]}, {"blockedBy": []}),
+        ({"source": {**SOURCE, "path": "../list.md"}}, {}),
+        ({"source": {**SOURCE, "path": "/list.md"}}, {}),
+        ({"source": {**SOURCE, "repo": "o/n"}}, {}),
+        ({"source": {**SOURCE, "format": "github"}}, {}),
+    ],
+)
+def test_what_a_new_task_may_not_be_is_put_right(tasks: List, added: Json, right: Json) -> None:
+    """Done, with a proof, waiting for itself, or from a list that the turn could not change."""
+    tasks.watch.remember(ITERATION)
+    tasks.write(*ALL, {"id": "T-4", "title": "Four", **added})
+    told = tasks.watch.undo("T-1", ITERATION)
+    assert told == "edited by the turn, and put back: T-4 was added as it may not be"
+    assert tasks.said()["T-4"] == {"id": "T-4", "title": "Four", **right}
+    assert tasks.watch.undo("T-1", ITERATION) == ""
 
 
 # ------------------------------------------------------------------ a person's edits
@@ -360,9 +386,60 @@ def test_tasks_that_could_not_land_are_taken_in(tasks: List, tmp_path: Path) -> 
     new = {"id": "N-1", "title": "found"}
     lines = (OWN, {**DONE, "title": "other"}, new, "{broken")
     held.write_text("".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines))
-    tasks.watch.take_in(str(held))
-    assert tasks.said() == {**AS_BEFORE, "N-1": new}
-    tasks.watch.take_in(str(tmp_path / "gone"))
+    tasks.watch.remember(ITERATION)
+    began = tasks.watch.begun_with(ITERATION)
+    assert began == {"T-1", "T-2", "T-3"}
+    for _ in range(2):  # a run that was killed does it again
+        tasks.watch.take_in(str(held), began)
+        assert tasks.said() == {**AS_BEFORE, "N-1": new}
+    tasks.watch.take_in(str(tmp_path / "gone"), began)
+
+
+@pytest.mark.parametrize("created", [{}, {"createdAt": "2026-01-31T12:00:00.000Z"}])
+def test_tasks_that_agents_add_under_one_id_are_all_taken_in(
+    tasks: List, tmp_path: Path, created: Json
+) -> None:
+    """Each saw a list without the others' tasks, and added its own in the same millisecond."""
+    workers = [f"by {number}" for number in range(8)]
+    for title in workers:
+        (tmp_path / title).write_text(json.dumps({"id": "N-1", "title": title, **created}) + "\n")
+
+    def take_in(title: str) -> None:
+        for _ in range(2):  # killed, and done again
+            tasks.new_watch().take_in(str(tmp_path / title), frozenset())
+
+    with ThreadPoolExecutor(len(workers)) as executor:
+        list(executor.map(take_in, workers))
+    added = [task["title"] for name, task in tasks.now().items() if name not in AS_BEFORE]
+    assert sorted(added) == workers
+
+
+def test_what_workers_write_while_another_looks_stays(tasks: List) -> None:
+    """A worker undoes what its agent did to the list; others write it all the time."""
+    names = [f"W-{number}" for number in range(300)]
+    tasks.write(*ALL, *({"id": name, "title": name, "status": "pending"} for name in names))
+    over, interval = threading.Event(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # seconds: threads take turns in the middle of a look
+
+    def look(memo: str) -> str:
+        watch, told = tasks.new_watch(memo), ""
+        while not over.is_set():
+            watch.remember(ITERATION)
+            watch.let_stand()
+            watch.put_back()
+            told += watch.undo("T-1", ITERATION)
+        return told
+
+    with ThreadPoolExecutor() as executor:
+        looking = [executor.submit(look, memo) for memo in ("one", "two")]
+        try:
+            for name in names:
+                tasks.edit(name, status="done", evidence={"by": "Ralph"})
+        finally:
+            over.set()
+            sys.setswitchinterval(interval)
+    assert [watch.result() for watch in looking] == ["", ""]
+    assert {tasks.now()[name]["status"] for name in names} == {"done"}
 
 
 # ------------------------------------------------------------------ between gates

@@ -21,7 +21,7 @@ from kits.histories import (
 )
 from ralph.kernel.facts import Checked
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Accept, Boundary, Continue, Reason
 from ralph.loops.prompt.policy import harness
@@ -74,6 +74,9 @@ HISTORIES = [
     History("nor one whose stream failed", (replace(DONE, failure=erred(400).failure), DONE),
             "Continue Accept", 0),
     History("a failure at the limit", (WORK, CRASH), "Continue Stop", 1, most=2),
+    History("the third in a row at the limit", (CRASH,), "Continue Continue Stop", 5, most=3),
+    History("out of money at the limit is no failure", (WORK, replace(CRASH, cost_usd=9.0)),
+            "Continue Stop", 1, most=2, dollars=9.0, patience=Patience(fail_after=1)),
     History("unstartable", (MISSING,), "Stop", 2),
     History("401", (erred(401),), "Stop", 2),
     History("403", (WORK, erred(403)), "Continue Stop", 2),

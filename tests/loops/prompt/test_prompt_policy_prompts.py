@@ -9,7 +9,7 @@ from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.facts import Began, Fact, Resumed
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
-from ralph.kernel.prompt import cut_off_notice
+from ralph.kernel.prompt import cut_off
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Order
@@ -116,8 +116,9 @@ def test_a_turn_cut_off_by_a_crash_is_told_so_once() -> None:
     policy = harness(FIVE, wording=Wording(count_to=5))
     result = play(policy, [WORK, WORK, DONE], state=replay(facts))
     count = "Iteration {} of 5, {} remaining.\n\n"
+    [notice] = cut_off(replay(facts))
     assert result.agent.prompts() == [
-        f"{count.format(2, 3)}{cut_off_notice(2)}\n\ndo it",
+        f"{count.format(2, 3)}{notice.text}\n\ndo it",
         f"{count.format(3, 2)}do it",
     ]
 

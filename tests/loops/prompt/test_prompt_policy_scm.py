@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kits.histories import CRASH, CUT, DONE, WORK, Played, erred, limited, play, said
+from kits.loop_fakes import FakeScm
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Resumed, Step, scm_task
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment
@@ -14,7 +16,7 @@ from ralph.kernel.turn import Ending, Order, Role, Turn
 from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Verdict
 from ralph.kernel.world import Signals
 from ralph.loops.prompt.policy import MESSAGE_PROMPT, commit_message, harness
-from ralph.testing.fakes import FakeAgent, FakeGate, FakeScm, FakeWorld
+from ralph.testing.fakes import FakeAgent, FakeGate, FakeTrees, FakeWorld
 
 ONE, TWO = Limits(iterations=1), Limits(iterations=2)
 
@@ -104,6 +106,50 @@ def test_the_message_turn_costs_money() -> None:
     result = committed(FakeScm(), said("working", cost=1.0), message=message)
     assert result.state.spent.dollars == 1.5
     assert result.state.spent.iterations == 1
+
+
+def test_what_the_message_turn_writes_is_put_back_before_the_commit() -> None:
+    """ADR 33: what is committed is what the gates have seen."""
+    trees, there = FakeTrees({"code": "proven"}), list[str]()
+    scm = FakeScm(during=lambda _: there.append(trees.files["code"]))
+
+    def write(order: Order) -> None:
+        if order.role is Role.MESSAGE:
+            trees.files = {"code": "never checked", "new": "x"}
+
+    policy = harness(ONE, gates=(FakeGate(),), scm=scm)
+    result = play(policy, FakeAgent([DONE], during=write), trees=trees)
+    assert (there, trees.files) == (["proven"], {"code": "proven"})
+    words = "The commit-message turn changed code, new: put back; what it wrote is kept in"
+    assert result.steps[0] == ("scm:undone", True, f"{words} .ralph/reverted/1")
+    assert result.exit_code == 0
+
+
+def test_the_law_is_asked_after_each_task_too() -> None:
+    """ADR 12: hooks of a commit and a push run code that the agent wrote."""
+    done: list[str] = []
+    law = FakeGate("protect", always=True, during=lambda _: done.append("law"))
+    scm = FakeScm(("commit", "push", "tag"), during=done.append)
+    policy = harness(
+        ONE, gates=(FakeGate(during=lambda _: done.append("gate")),), scm=scm, law=(law,)
+    )
+    assert play(policy, [DONE]).exit_code == 0
+    after = done[done.index("commit") :]
+    assert after == ["commit", "law", "push", "law", "tag", "law"]
+
+
+def test_a_law_that_the_message_turn_breaks_keeps_it_from_being_committed() -> None:
+    broken: list[Order] = []
+    agent = FakeAgent([WORK], during=broken.append)
+
+    class Objecting(FakeGate):
+        def check(self, case: Case) -> tuple[Finding, ...]:
+            asked = any(order.role is Role.MESSAGE for order in broken)
+            return (Finding("protect", "one.txt was changed"),) if asked else ()
+
+    scm = FakeScm()
+    result = play(harness(ONE, scm=scm, law=(Objecting("protect", always=True),)), agent)
+    assert (scm.ran, result.steps[0]) == ([], ("scm:message", False, "one.txt was changed"))
 
 
 @pytest.mark.parametrize(

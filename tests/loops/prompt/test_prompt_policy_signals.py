@@ -5,24 +5,17 @@ from dataclasses import replace
 import pytest
 
 from kits.histories import DONE, WORK, Played, limited, play, said
+from kits.loop_fakes import FakeScm
 from ralph.kernel.case import Case
 from ralph.kernel.engine import run
 from ralph.kernel.facts import Decided, Fact
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.turn import Ending, Order, Pulse, Turn
 from ralph.kernel.verdict import Boundary, Cut, Reason, Wait
 from ralph.kernel.world import Signals
 from ralph.loops.prompt.policy import harness
-from ralph.testing.fakes import (
-    FakeAgent,
-    FakeClock,
-    FakeGate,
-    FakeScm,
-    FakeWorld,
-    MemoryJournal,
-    fake_ports,
-)
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 FIVE = Limits(iterations=5)
 START = FakeClock().time
@@ -210,12 +203,9 @@ def test_the_time_that_gates_take_counts() -> None:
 
 def test_a_turn_is_told_what_it_may_use() -> None:
     """ADR 1: "the least of turn, task, run and day limits"."""
-    limits = Limits(seconds=100.0, dollars=5.0)
-    policy = harness(limits, Patience(turn=60.0, idle=20.0), scm=FakeScm())
+    policy = harness(Limits(dollars=5.0), scm=FakeScm())
     result = play(policy, [said("working", cost=1.5), DONE])
-    first, message, second = [order.allowance for order in result.agent.orders]
-    assert (first.seconds, first.idle, first.dollars) == (60.0, 20.0, 5.0)
-    assert message == second == replace(first, dollars=3.5)
+    assert [order.dollars for order in result.agent.orders] == [5.0, 3.5, 3.5]
 
 
 # ------------------------------------------------------------------ waiting

@@ -18,8 +18,7 @@ from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Accept, Boundary, Continue, Reason, Stop, Verdict
 from ralph.kernel.world import Signals
-from ralph.loops.session.policy import session
-from ralph.loops.session.rules import ULTRAWORK
+from ralph.loops.session.policy import ULTRAWORK, session
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 TASK = Task("loop", text="Build the thing")

@@ -12,8 +12,6 @@ from ralph.loops.session.state import (
     Decision,
     SessionLoop,
     aged,
-    begun,
-    ended,
     loop_of,
     record_of,
     shown_record,
@@ -23,7 +21,7 @@ from ralph.loops.session.state import (
 from ralph.loops.session.words import Wish
 
 LOOP = replace(
-    begun(Wish("Build it", gates=("make test",), ulw=True), "s-1", 1000.0),
+    SessionLoop("s-1", Wish("Build it", gates=("make test",), ulw=True), 1000.0, touched=1000.0),
     iteration=2,
     offset=77,
     decisions=(Decision(0, found=False, accepted=False, reason="missing promise"),),
@@ -71,9 +69,11 @@ def test_programs_are_told_what_was_settled() -> None:
 def test_a_loop_of_which_nobody_hears_is_released() -> None:
     """Time-to-live."""
     assert aged(LOOP, 1000.0 + TIME_TO_LIVE) is LOOP
+    heard = replace(LOOP, touched=1001.0)
+    assert aged(heard, 1001.0 + TIME_TO_LIVE) is heard
     old = aged(LOOP, 1001.0 + TIME_TO_LIVE)
     assert (old.status, old.running) == (RELEASED, False)
-    over = ended(LOOP, CANCELLED, "cancelled")
+    over = replace(LOOP, status=CANCELLED, why="cancelled")
     assert aged(over, 1e12) is over
 
 
@@ -91,7 +91,7 @@ def test_people_are_told_how_it_stands() -> None:
     assert "gate: make test" in words
     assert "- after 0 blocked stops: no promise: missing promise" in words
     believed = Decision(2, found=True, accepted=True, reason="believed")
-    loop = told(ended(LOOP, CANCELLED, "cancelled"), believed)
+    loop = told(replace(LOOP, status=CANCELLED, why="cancelled"), believed)
     assert "CANCELLED (cancelled)" in told_of(loop)
     assert "promise found, accepted: believed" in told_of(loop)
     assert replace(LOOP, wish=Wish("x", max_iterations=0)).progress == "2, no limit"

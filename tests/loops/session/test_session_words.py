@@ -3,7 +3,7 @@
 import pytest
 
 from ralph.hosts.stop_cap import CAP
-from ralph.loops.session.rules import ULTRAWORK
+from ralph.loops.session.policy import ULTRAWORK
 from ralph.loops.session.words import UnusableLoop, Wish, limit_of, opening, parse, spelled
 
 TASK = "Build it"

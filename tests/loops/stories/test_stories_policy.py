@@ -20,15 +20,15 @@ from kits.histories import (
 )
 from ralph.kernel.case import Case
 from ralph.kernel.engine import stop_hook
-from ralph.kernel.facts import Began, Fact, Resumed
+from ralph.kernel.facts import Began, Fact, Resumed, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Mode, ReviewStatus, Task
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.verdict import Boundary, Continue, Feedback, Release
-from ralph.loops.stories.policy import NoDesk, reviewed
+from ralph.loops.stories.policy import Desk, reviewed
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, fake_ports
 
@@ -75,6 +75,14 @@ HISTORIES = [
             "review-fix review review implement", "Continue Continue Continue Stop", 1,
             changes={1: ("US-3", SUBMIT), 2: ("US-2", APPROVE), 3: ("US-3", APPROVE)},
             limits=Limits(iterations=4)),
+    History("a fix goes on though what it waits for was reopened",
+            (ONE, replace(TWO, review=CHANGES, blocked_by=("US-1",))), (WORK,),
+            "review-fix review implement", "Continue Continue Stop", 1,
+            changes={1: ("US-2", SUBMIT), 2: ("US-2", APPROVE)}, limits=Limits(iterations=3)),
+    History("new work waits for what was reopened",
+            (replace(ONE, review=CHANGES), replace(TWO, blocked_by=("US-1",))), (WORK,),
+            "review-fix review implement", "Continue Continue Stop", 1,
+            changes={1: ("US-1", SUBMIT), 2: ("US-1", APPROVE)}, limits=Limits(iterations=3)),
     History("a false claim", (ONE,), (COMPLETE, WORK, WORK), "implement implement review",
             "Continue Continue Stop", 0, changes={2: ("US-1", SUBMIT), 3: ("US-1", APPROVE)}),
     History("complete without a word", (replace(ONE, review=NEEDS),), (WORK,), "review", "Stop", 0,
@@ -176,7 +184,7 @@ TAMPERED = Finding("transitions", "Implement iterations cannot set passes=true."
 LAW = FakeGate("transitions", always=True, fails_in=frozenset({1}), finding=TAMPERED)
 
 
-class CorrectingDesk(NoDesk):
+class CorrectingDesk(Desk):
     """Puts the one story back, and remembers when it did."""
 
     def __init__(self, world: FakeWorld) -> None:
@@ -215,6 +223,16 @@ def test_what_the_agent_may_not_touch_is_put_back_under_every_verdict(turn: Turn
 def test_the_correction_is_made_once() -> None:
     result, corrected = tampering(WORK)
     assert (corrected, result.names) == ([1], "Continue Stop")
+
+
+def test_a_correction_of_before_a_kill_is_not_made_again() -> None:
+    """A person may have changed the list since; what follows the correction is done."""
+    first, _ = tampering(WORK)
+    done = next(n for n, fact in enumerate(first.facts) if isinstance(fact, Step))
+    state = replay([*first.facts[: done + 1], Resumed(950.0, 8)])
+    desk = CorrectingDesk(first.world)
+    result = play(reviewed(desk, gates=(LAW,)), [BLOCKED], first.world, state=state)
+    assert (desk.corrected, result.steps[0][0]) == ([], "review")
 
 
 def hold(state: RunState, *findings: Finding) -> tuple[object, RunState]:

@@ -13,7 +13,7 @@ from ralph.kernel.facts import Began, Decided, Ended, Fact
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Boundary, Continue, Reason, Stop
-from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChildRuns
+from ralph.loops.supervise.announcements import BusReader, TaskChildRuns
 from ralph.loops.supervise.bus import Bus
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.loops.supervise.run_info import RunInfo, read_run_info, write_run_info
@@ -41,11 +41,11 @@ def child(folder: TaskFolder) -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def company(
+def child_runs(
     folder: TaskFolder, told: list[str] | None = None, *, resumed: bool = False
 ) -> TaskChildRuns:
     tell = (told if told is not None else []).append
-    return TaskChildRuns(folder, RUN, ChildTerms(0.02, 0.2), tell=tell, resumed=resumed)
+    return TaskChildRuns(folder, RUN, 0.02, 0.2, tell=tell, resumed=resumed)
 
 
 def never() -> bool:
@@ -54,7 +54,7 @@ def never() -> bool:
 
 def test_nobody_is_there(folder: TaskFolder) -> None:
     told: list[str] = []
-    assert company(folder, told).wait_for_children(60, never) == "no active children"
+    assert child_runs(folder, told).wait_for_children(60, never) == "no active children"
     assert told == []
 
 
@@ -70,14 +70,35 @@ def test_a_child_is_waited_for(folder: TaskFolder, child: "subprocess.Popen[byte
         return False
 
     told: list[str] = []
-    assert company(folder, told).wait_for_children(60, look) == "no active children"
+    assert child_runs(folder, told).wait_for_children(60, look) == "no active children"
     assert told == ["DONE: waiting for 1 child run to end, 1m at most: job"]
+
+
+def test_our_own_attempts_are_not_waited_for(
+    folder: TaskFolder, child: "subprocess.Popen[bytes]"
+) -> None:
+    """They are runs of the task too, and one that a kill left without an end may seem alive."""
+    for name in ("job", f"{RUN}-001"):
+        begun = timestamp(time.time())
+        os.makedirs(folder.run_dir(name), exist_ok=True)
+        write_run_info(folder.run_dir(name), RunInfo(name, pid=child.pid, start_time=begun))
+    told: list[str] = []
+    child_runs(folder, told).wait_for_children(0.05, never)
+    assert told == ["DONE: waiting for 1 child run to end, 0.1s at most: job"]
+
+
+def test_no_secret_is_posted(folder: TaskFolder) -> None:
+    """ADR 13: "One redactor stands before every sink"."""
+    key = f"sk-ant-{'a1' * 12}"
+    assert child_runs(folder).announce(Stop(Reason.FAILING, f"the key {key} is wrong"), "") == ""
+    [message] = Bus(folder.bus).read()
+    assert message.body == "task failed: the key [redacted] is wrong"
 
 
 def test_after_the_timeout_it_is_ended(
     folder: TaskFolder, child: "subprocess.Popen[bytes]"
 ) -> None:
-    said = company(folder).wait_for_children(0.05, never)
+    said = child_runs(folder).wait_for_children(0.05, never)
     assert said == "1 child run ended after 0.1s: job"
     assert child.wait(5) != 0
     info = read_run_info(folder.run_dir("job"))
@@ -86,7 +107,7 @@ def test_after_the_timeout_it_is_ended(
 
 
 def test_a_signal_ends_the_wait(folder: TaskFolder, child: "subprocess.Popen[bytes]") -> None:
-    company(folder).wait_for_children(60, lambda: True)
+    child_runs(folder).wait_for_children(60, lambda: True)
     assert child.poll() is None, "whoever ends the run ends it"
 
 
@@ -118,7 +139,7 @@ def test_the_end_is_told_once(
 ) -> None:
     """A run that goes on after a crash looks first whether it told that before."""
     for resumed in (False, True):
-        assert company(folder, resumed=resumed).announce(stop, children) == ""
+        assert child_runs(folder, resumed=resumed).announce(stop, children) == ""
     said = [(m.type, m.body) for m in Bus(folder.bus).read()]
     assert said == ([task] if task else [])
     said = [(m.type, m.body) for m in Bus(folder.project_bus).read()]
@@ -127,7 +148,7 @@ def test_the_end_is_told_once(
 
 def test_what_cannot_be_told_is_named(folder: TaskFolder) -> None:
     os.mkdir(folder.bus)
-    assert folder.bus in company(folder).announce(DONE, "no active children")
+    assert folder.bus in child_runs(folder).announce(DONE, "no active children")
     assert len(Bus(folder.project_bus).read()) == 1
 
 

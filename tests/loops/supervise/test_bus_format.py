@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kits.thorough import examples
 from ralph.loops.supervise import bus_format
 from ralph.loops.supervise.bus_format import HEADER, LARGEST, Decoder, Message, encode
 
@@ -133,7 +134,7 @@ def torn_files(messages: list[Message], which: int) -> list[bytes]:
 
 
 @given(st.lists(HARMLESS_BODIES, min_size=1, max_size=3), st.integers(0, 2))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_wherever_an_entry_is_cut_off_all_others_come_back(bodies: list[str], which: int) -> None:
     """ "a torn last entry is ignored", and so is one that others were posted behind."""
     messages = of_bodies(bodies)
@@ -144,7 +145,7 @@ def test_wherever_an_entry_is_cut_off_all_others_come_back(bodies: list[str], wh
 
 
 @given(st.lists(BODIES, min_size=1, max_size=3), st.integers(0, 2))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @example(["a", FAKE, "c"], 1)
 @example([FAKE, "", "c"], 1)
 @example([f"\n{FAKE}", FAKE[:-1], FAKE], 1)

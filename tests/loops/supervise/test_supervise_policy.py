@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import pytest
 
 from kits.histories import BLOCKED, CRASH, CUT, DONE, MISSING, WORK, erred, limited, play
+from kits.loop_fakes import FakeChildRuns
 from ralph.kernel.facts import Began, Decided, Fact, Resumed
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Task
 from ralph.kernel.turn import Order, Pulse, Turn
 from ralph.kernel.verdict import Boundary, Continue, Reason, Stop
 from ralph.kernel.world import Signals
 from ralph.loops.supervise.policy import AGAIN, supervise
-from ralph.testing.fakes import FakeAgent, FakeClock, FakeCompany, FakeWorld
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeWorld
 
 MARKED = Signals(done_at=1000.0)
 
@@ -125,16 +126,16 @@ def test_a_cancel_before_it_is_taken_again_leaves_it_cut_off() -> None:
 
 def test_completed_waits_for_the_children_once() -> None:
     """S §DONE File Detection: "waits for any active child runs ... (up to `waitTimeout`)"."""
-    company = FakeCompany("2 child runs ended")
-    policy = supervise(wait_timeout=60.0, child_runs=company)
+    child_runs = FakeChildRuns("2 child runs ended")
+    policy = supervise(wait_timeout=60.0, child_runs=child_runs)
     result = play(policy, [WORK], FakeWorld(asked=MARKED))
     assert result.steps == [("children", True, "2 child runs ended"), ("bus", True, "")]
-    assert company.waits == [60.0]
-    assert company.told == [("DONE marker present", "2 child runs ended")]
+    assert child_runs.waits == [60.0]
+    assert child_runs.told == [("DONE marker present", "2 child runs ended")]
     assert result.stop.evidence == ("DONE marker present",)
     unsettled = replay(result.facts[:-1])
     again = play(policy, [WORK], FakeWorld(asked=MARKED), state=unsettled)
-    assert (company.waits, again.exit_code) == ([60.0], 0)
+    assert (child_runs.waits, again.exit_code) == ([60.0], 0)
 
 
 @pytest.mark.parametrize(
@@ -149,15 +150,15 @@ def test_nobody_waits_for_children_of_a_run_that_is_not_complete(
     turn: Turn, marks: Signals, why: str
 ) -> None:
     """They are ended, and its end is told."""
-    company = FakeCompany()
-    result = play(supervise(1, child_runs=company), [turn])
-    assert (company.waits, company.ended, company.told) == ([], [False], [(why, "")])
+    child_runs = FakeChildRuns()
+    result = play(supervise(1, child_runs=child_runs), [turn])
+    assert (child_runs.waits, child_runs.ended, child_runs.told) == ([], [False], [(why, "")])
     assert result.steps == [("children", True, ""), ("bus", True, "")]
 
 
 def test_a_bus_that_cannot_be_written_fails_no_task() -> None:
-    company = FakeCompany(problem="cannot write it")
-    result = play(supervise(child_runs=company), [WORK], FakeWorld(asked=MARKED))
+    child_runs = FakeChildRuns(problem="cannot write it")
+    result = play(supervise(child_runs=child_runs), [WORK], FakeWorld(asked=MARKED))
     assert (result.exit_code, result.steps[-1]) == (0, ("bus", False, "cannot write it"))
 
 
@@ -168,13 +169,13 @@ def test_a_signal_while_it_waits_for_children_ends_the_run() -> None:
     def press() -> None:
         world.asked = Signals(1, 1000.0, done_at=1000.0)
 
-    company = FakeCompany(during_wait=press)
-    result = play(supervise(child_runs=company), [WORK], world)
-    assert (result.exit_code, result.steps, company.told) == (130, [], [])
-    assert company.ended == [False]
+    child_runs = FakeChildRuns(during_wait=press)
+    result = play(supervise(child_runs=child_runs), [WORK], world)
+    assert (result.exit_code, result.steps, child_runs.told) == (130, [], [])
+    assert child_runs.ended == [False]
     world.asked = MARKED
     resumed = replay([*result.facts, Resumed(2000.0, 9)])
-    again = play(supervise(child_runs=FakeCompany()), [WORK], world, state=resumed)
+    again = play(supervise(child_runs=FakeChildRuns()), [WORK], world, state=resumed)
     assert (again.exit_code, [step[0] for step in again.steps]) == (0, ["children", "bus"])
 
 

@@ -1,4 +1,4 @@
 """Reads agents' streams: bytes in, events out, one module a dialect; pure.
 
-Public: `dialects`, `framing`, `collect`.
+Public: `dialects`, `collect`.
 """

@@ -2,27 +2,11 @@
 
 from collections.abc import Iterable
 
+from ralph.kernel import events
 from ralph.kernel.claims import Claim, ClaimScanner, find_claims
-from ralph.kernel.events import (
-    AgentEvent,
-    Failure,
-    Question,
-    RateLimited,
-    Result,
-    Speaker,
-    Text,
-    Thinking,
-    ToolEnd,
-    ToolStart,
-    Unknown,
-    Usage,
-    Used,
-)
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
 
-_KEEP_TEXT = 64 * 1024
-_KEEP_STRAY = 4096
 _KEEP_OVERHEARD = 8
 # Tools that write files, by the names that the known CLIs have for them, in lower case.
 _WRITERS = frozenset(
@@ -37,20 +21,10 @@ class Tail:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._pieces: list[str] = []
-        self._length = 0
+        self.text = ""
 
     def add(self, piece: str) -> None:
-        """Append; what is too old is dropped in time."""
-        self._pieces.append(piece)
-        self._length += len(piece)
-        if self._length > 4 * self._size:
-            kept = self.text()
-            self._pieces, self._length = [kept], len(kept)
-
-    def text(self) -> str:
-        """The last `size` characters."""
-        return "".join(self._pieces)[-self._size :]
+        self.text = (self.text + piece)[-self._size :]
 
 
 class Collector:
@@ -58,21 +32,21 @@ class Collector:
 
     def __init__(self) -> None:
         self._scanner = ClaimScanner()
-        self._tail = Tail(_KEEP_TEXT)
+        self._tail = Tail(64 * 1024)
         self._newline_due = False
         self._overheard: list[Claim] = []
-        self._stray = Tail(_KEEP_STRAY)
+        self._stray = Tail(4096)
         self._writing: set[str] = set()  # calls that may write, by id
         self._wrote = False
         self._tools = self._tool_errors = self._unknown = 0
         self._question: str | None = None
-        self._limited: RateLimited | None = None
-        self._used = Used()
-        self.result: Result | None = None
+        self._limited: events.RateLimited | None = None
+        self._used = events.Used()
+        self.result: events.Result | None = None
         self.finished = False  # the result was the last word so far: an agent may go on after one
 
-    def add(self, events: Iterable[AgentEvent]) -> None:
-        for event in events:
+    def add(self, some: Iterable[events.AgentEvent]) -> None:
+        for event in some:
             self._take(event)
 
     def turn(self, *, has_result: bool) -> Turn:
@@ -80,19 +54,19 @@ class Collector:
         result, limited = self.result, self._limited
         failure = result.failure if result else None
         if result is None and has_result and limited:
-            failure = Failure(limited.why, 429, resets_at=limited.resets_at)
+            failure = events.Failure(limited.why, 429, resets_at=limited.resets_at)
         elif result is None and has_result:
-            failure = Failure("the stream ended without a final result")
+            failure = events.Failure("the stream ended without a final result")
         return Turn(
             failure=failure,
             claims=self._scanner.claims(),
             overheard=tuple(self._overheard),
             question=self._question,
-            text=self._tail.text(),
+            text=self._tail.text,
             tools=self._tools,
             tool_errors=self._tool_errors,
             wrote=self._wrote,
-            stray="" if result else self._stray.text(),
+            stray="" if result else self._stray.text,
             unknown=self._unknown,
             denied=result.denied if result else (),
             cost_usd=self.used.cost_usd,
@@ -100,47 +74,45 @@ class Collector:
         )
 
     @property
-    def used(self) -> Used:
+    def used(self) -> events.Used:
         """Tokens and cost of the turn so far: by its result, else by the steps that told."""
         if self.result is None:
             return self._used
         usage, cost = self.result.usage, _not_negative(self.result.cost_usd)
-        return Used(
-            self._used.usage if usage == Usage() else usage,
+        return events.Used(
+            self._used.usage if usage == events.Usage() else usage,
             self._used.cost_usd if cost is None else cost,
         )
 
-    def _take(self, event: AgentEvent) -> None:
+    def _take(self, event: events.AgentEvent) -> None:
         match event:  # the most frequent first
-            case ToolStart():
+            case events.ToolStart():
                 self.finished = False
                 self._tools += 1
                 self._question = None
                 tool = event.name.lower()
                 writes = tool in _WRITERS or tool.startswith(_SERVERS)
                 self._writing.update({event.id} if writes else ())
-            case ToolEnd(output=output, is_error=is_error):
+            case events.ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
                 self._wrote |= event.id in self._writing and not is_error
                 self._writing.discard(event.id)
                 self._overhear(output)
-            case Text(text=text, speaker=Speaker.ASSISTANT):
+            case events.Text(text=text, speaker=events.Speaker.ASSISTANT):
                 self._said(text)
-            case Text(text=text) | Thinking(text=text):
+            case events.Text(text=text) | events.Thinking(text=text):
                 self._overhear(text)
-            case Question(text=text):
+            case events.Question(text=text):
                 self._question = text
-            case RateLimited():
+            case events.RateLimited():
                 self._limited = event
-            case Used():
+            case events.Used():
                 self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
-            case Result():
+            case events.Result():
                 self.result, self.finished = event, True
-            case Unknown(raw=raw):
+            case events.Unknown(raw=raw):
                 self._unknown += 1
                 self._stray.add("" if raw.lstrip().startswith("{") else f"{raw}\n")
-            case _:
-                pass
 
     def _said(self, text: str) -> None:
         """Assistant text: blocks are joined by newlines (a tag may span lines)."""

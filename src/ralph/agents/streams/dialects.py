@@ -1,24 +1,23 @@
 """Understands what agents print: bytes in, events out; nothing here reads, writes or waits.
 
-A dialect is a module in `DIALECTS` with a function `parser(prompt)`. Parsers are fed and never
-raise: a line that is not understood becomes an `Unknown`.
+A dialect is a class in `DIALECTS`. Parsers are fed and never raise: a line that is not understood
+becomes an `Unknown`.
 """
 
 from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar, Protocol
 
+from ralph.agents.streams.framing import Framer
 from ralph.kernel.events import AgentEvent
 
-_TEXT = "ralph.agents.streams.text"
-
-DIALECTS: Mapping[str, str] = {
-    "amp": "ralph.agents.streams.amp",
-    "claude": "ralph.agents.streams.claude",
-    "codex": "ralph.agents.streams.codex",
-    "gemini": "ralph.agents.streams.gemini",
-    "opencode": "ralph.agents.streams.opencode",
-    "text": _TEXT,
+DIALECTS: Mapping[str, tuple[str, str]] = {  # module and class
+    "amp": ("claude", "AmpParser"),
+    "claude": ("claude", "ClaudeParser"),
+    "codex": ("codex", "CodexParser"),
+    "gemini": ("gemini", "GeminiParser"),
+    "opencode": ("opencode", "OpencodeParser"),
+    "text": ("text", "TextParser"),
 }
 
 
@@ -26,18 +25,19 @@ class Parser(Protocol):
     """Understands one dialect; one parser for one turn's stream."""
 
     has_result: ClassVar[bool]  # the dialect ends with a final result
+    lines: Framer  # of what it was fed
 
-    def feed(self, block: bytes) -> list[AgentEvent]:
-        """The events of a block of whole lines, or of the unterminated rest. Never raises."""
+    def feed(self, chunk: bytes) -> list[AgentEvent]:
+        """The events of the lines that are whole now, however the stream was cut. Never raises."""
 
     def end(self) -> list[AgentEvent]:
-        """The stream is over: the events that were still held back."""
+        """The stream is over: the events of its last line, and those that were held back."""
 
 
 def parser_for(kind: str, prompt: str = "") -> Parser:
-    """A new parser for an agent of this kind; an unknown kind prints plain text.
-
-    The prompt is what the agent was given, so that its echo is not taken for an answer.
-    """
-    parser: Parser = import_module(DIALECTS.get(kind, _TEXT)).parser(prompt)
+    """A new parser for an agent of this kind; an unknown kind prints plain text. The prompt is
+    there so that its echo is not taken for an answer."""
+    module, name = DIALECTS.get(kind, DIALECTS["text"])
+    made = getattr(import_module(f"{__package__}.{module}"), name)
+    parser: Parser = made(prompt) if name == "TextParser" else made()
     return parser

@@ -1,13 +1,15 @@
 """Dialects of one JSON object a line: decoding that is fast, and forgives any line."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from ralph.kernel.events import AgentEvent, Unknown
+from ralph.agents.streams.framing import Framer
+from ralph.kernel.events import AgentEvent, Progress, Todo, TodoItem, TodoStatus, Unknown
 
 Line = TypeVar("Line")
 
@@ -21,40 +23,56 @@ _TELLING = (
     *("file_path", "filePath", "notebook_path", "command", "cmd", "pattern"),
     *("url", "subject", "description", "query", "prompt", "path"),
 )
+_AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])"
+_AMOUNTS = re.compile(_AMOUNT, re.IGNORECASE)
+_RETRY = re.compile(
+    rf"(?:try again in|retry in|retry after|reset after) ((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)",
+    re.IGNORECASE,
+)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TODO_STATUSES = {
+    "in_progress": TodoStatus.ACTIVE,
+    "in-progress": TodoStatus.ACTIVE,
+    "completed": TodoStatus.DONE,
+}
 
 
 class NdjsonParser(Generic[Line]):
     """The common part of these dialects. A subclass says what each decoded line means."""
 
     has_result: ClassVar[bool] = True
+    decoder: msgspec.json.Decoder[Line]  # of the dialect
 
-    def __init__(self, decoder: msgspec.json.Decoder[Line]) -> None:
-        self._decoder = decoder
+    def __init__(self) -> None:
+        self.lines = Framer()
 
     def understand(self, line: Line) -> Iterable[AgentEvent]:
         raise NotImplementedError
 
-    def feed(self, block: bytes) -> list[AgentEvent]:
+    def held_back(self) -> list[AgentEvent]:
+        """Events that waited for what might follow."""
+        return []
+
+    def feed(self, chunk: bytes) -> list[AgentEvent]:
+        return self._events(self.lines.feed(chunk))
+
+    def end(self) -> list[AgentEvent]:
+        return self._events(self.lines.rest()) + self.held_back()
+
+    def _events(self, block: bytes) -> list[AgentEvent]:
         events: list[AgentEvent] = []
-        for line in self._read(block):
+        for line in self._read(block) if block else ():
             if isinstance(line, Unknown):
                 events.append(line)
             else:
                 events.extend(self.understand(line))
         return events
 
-    def end(self) -> list[AgentEvent]:
-        """Nothing is ever held back: a line is understood when it comes."""
-        return []
-
     def _read(self, block: bytes) -> Sequence[Line | Unknown]:
-        """Decode a block at once; line by line only if that fails.
-
-        `decode_lines` also accepts a value that spans lines. Such a block is read again, so that
-        the events do not depend on where the stream was cut.
-        """
+        """Decode a block at once; line by line if that fails, or if a value spans lines, so that
+        the events do not depend on where the stream was cut."""
         try:
-            lines = self._decoder.decode_lines(block)
+            lines = self.decoder.decode_lines(block)
         except _FAILURES:
             lines = []
         if len(lines) == block.count(b"\n") + (not block.endswith(b"\n")):
@@ -63,7 +81,7 @@ class NdjsonParser(Generic[Line]):
 
     def _read_line(self, raw: bytes) -> Line | Unknown:
         try:
-            return self._decoder.decode(raw)
+            return self.decoder.decode(raw)
         except msgspec.ValidationError:
             pass  # well-formed, but not of this dialect
         except _FAILURES:
@@ -72,7 +90,7 @@ class NdjsonParser(Generic[Line]):
             try:
                 value = json.loads(raw.decode("utf-8", "replace"), strict=False)
                 fixed = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-                return self._decoder.decode(fixed)
+                return self.decoder.decode(fixed)
             except _FAILURES:
                 pass
         return Unknown(raw[:_KEPT].decode("utf-8", "replace"))
@@ -104,7 +122,6 @@ def as_count(value: object) -> int:
 
 
 def as_list(value: object) -> list[object]:
-    """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -145,3 +162,35 @@ def telling(arguments: object) -> str:
         if word and isinstance(word, str):
             return one_line(word)
     return ""
+
+
+def session_begins(session: object, model: object = None) -> Progress:
+    """A session has begun, perhaps with this model."""
+    words = f"session {as_text(session)}".strip()
+    return Progress(f"{words} model {model}" if as_text(model) else words, as_text(session) or None)
+
+
+def retry_after(message: str) -> float | None:
+    """Seconds that a service's words say to wait: "try again in 1.2s", "reset after 1h20m", "retry
+    in 2 hours and 5 minutes"."""
+    told = _RETRY.search(message)
+    if told is None:
+        return None
+    amounts = ((float(number), unit.lower()) for number, unit in _AMOUNTS.findall(told[1]))
+    return sum(number * _SECONDS[unit if unit == "ms" else unit[0]] for number, unit in amounts)
+
+
+def todo_list(value: object) -> Todo:
+    """A whole list. What was called off is no longer on it."""
+    items = (item for item in as_list(value) if field(item, "status") != "cancelled")
+    return Todo(tuple(map(todo_item, items)))
+
+
+def todo_item(value: object) -> TodoItem:
+    texts = (as_text(field(value, key)) for key in ("content", "subject", "description"))
+    return TodoItem(next(filter(None, texts), ""), todo_status(field(value, "status")))
+
+
+def todo_status(value: object) -> TodoStatus:
+    """A status as the tools spell it; what is not known has not begun."""
+    return _TODO_STATUSES.get(as_text(value), TodoStatus.PENDING)

@@ -18,28 +18,16 @@ from ralph.agents.streams.ndjson import (
     clipped,
     field,
     one_line,
+    session_begins,
     telling,
+    todo_list,
 )
-from ralph.agents.streams.todo import todo_list
-from ralph.kernel.events import (
-    AgentEvent,
-    Failure,
-    Progress,
-    Result,
-    Speaker,
-    Text,
-    Thinking,
-    ToolEnd,
-    ToolStart,
-    Usage,
-    Used,
-)
+from ralph.kernel import events
 
 _REJECTED = "The user rejected permission"  # how the error of a tool call begins
 _INVALID = "invalid"  # the tool that stands for a call to a tool that is not there
 _GOES_ON = ("tool-calls", "unknown")  # reasons after which opencode asks the model again
 _SUCCEEDS = ("stop", "length")
-_NO_CREDENTIAL = "ProviderAuthError"
 
 
 class Part(msgspec.Struct, gc=False):
@@ -56,8 +44,6 @@ class Part(msgspec.Struct, gc=False):
 
 
 class StepStart(msgspec.Struct, gc=False, tag="step_start"):
-    """The model is asked."""
-
     sessionID: Any = None  # noqa: N815
 
 
@@ -91,45 +77,43 @@ class Error(msgspec.Struct, gc=False, tag="error"):
 
 Line = StepStart | Said | OpencodeReasoning | OpencodeToolUse | StepFinish | Error
 
-_DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
-
 
 class OpencodeParser(NdjsonParser[Line]):
-    """Understands opencode's stream."""
+    decoder = msgspec.json.Decoder(Line)
 
     def __init__(self) -> None:
-        super().__init__(_DECODER)
+        super().__init__()
         self._session = ""
         self._held: list[str] = []  # texts that may turn out to be opencode's own summary
         self._denied: dict[str, None] = {}
-        self._result: Result | None = None  # if nothing follows
-        self._used = Used()
+        self._result: events.Result | None = None  # if nothing follows
+        self._used = events.Used()
 
-    def understand(self, line: Line) -> Iterator[AgentEvent]:
+    def understand(self, line: Line) -> Iterator[events.AgentEvent]:
         session = as_text(line.sessionID)
         if session and not self._session:
             self._session = session
-            yield Progress(f"session {session}", session)
+            yield session_begins(session)
         yield from self._meaning(line, subagent=session != self._session)
 
-    def end(self) -> list[AgentEvent]:
+    def held_back(self) -> list[events.AgentEvent]:
         """The events that were held back, and the result, if the last step ended the turn."""
-        events, result, denied = self._release(), self._result, tuple(self._denied)
+        released, result, denied = self._release(), self._result, tuple(self._denied)
         if result is None and denied:
             # A rejected permission ends the turn in the middle, with exit code 0.
-            result = Result(failure=Failure(f"no permission for {', '.join(denied)}"))
+            result = events.Result(failure=events.Failure(f"no permission for {', '.join(denied)}"))
         if result is None:
-            return events
+            return released
         self._result, used = None, self._used
-        return [*events, Result("", result.failure, used.cost_usd, used.usage, denied)]
+        return [*released, events.Result("", result.failure, used.cost_usd, used.usage, denied)]
 
-    def _meaning(self, line: Line, *, subagent: bool) -> Iterable[AgentEvent]:
+    def _meaning(self, line: Line, *, subagent: bool) -> Iterable[events.AgentEvent]:
         match line:
             case Said(part):
                 return self._said(part, subagent=subagent)
             case OpencodeReasoning(part):
                 text = as_text(part.text)
-                return [Thinking(text)] if text else []
+                return [events.Thinking(text)] if text else []
             case OpencodeToolUse(part):
                 return self._used_tool(part, subagent=subagent)
             case StepFinish(part):
@@ -137,35 +121,37 @@ class OpencodeParser(NdjsonParser[Line]):
             case Error(error):
                 failure = _failure(error)
                 if subagent:
-                    return [Progress(one_line(f"a sub-agent failed: {failure.message}"))]
-                self._result = Result(failure=failure)
+                    return [events.Progress(one_line(f"a sub-agent failed: {failure.message}"))]
+                self._result = events.Result(failure=failure)
                 return []
         return self._on_with_it()
 
-    def _said(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+    def _said(self, part: Part, *, subagent: bool) -> Iterator[events.AgentEvent]:
         """A text that may hold a claim waits until it is known whose words it is."""
         text = as_text(part.text)
         if subagent:
-            yield Text(text, Speaker.SUBAGENT)
+            yield events.Text(text, events.Speaker.SUBAGENT)
         elif part.synthetic:
             yield from self._on_with_it()
-            yield Text(text, Speaker.HOST)
+            yield events.Text(text, events.Speaker.HOST)
         elif "<" in text or self._held:
             self._held.append(text)
         elif text:
-            yield Text(text)
+            yield events.Text(text)
 
-    def _on_with_it(self) -> list[AgentEvent]:
+    def _on_with_it(self) -> list[events.AgentEvent]:
         """The turn goes on. After a step that stopped, that step was a summary, or came right
         before one: what it claims may be a quotation of the prompt."""
         went_on, self._result = self._result is None, None
-        return self._release(Speaker.ASSISTANT if went_on else Speaker.HOST)
+        return self._release(events.Speaker.ASSISTANT if went_on else events.Speaker.HOST)
 
-    def _release(self, speaker: Speaker = Speaker.ASSISTANT) -> list[AgentEvent]:
+    def _release(
+        self, speaker: events.Speaker = events.Speaker.ASSISTANT
+    ) -> list[events.AgentEvent]:
         texts, self._held = self._held, []
-        return [Text(text, speaker) for text in texts]
+        return [events.Text(text, speaker) for text in texts]
 
-    def _used_tool(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+    def _used_tool(self, part: Part, *, subagent: bool) -> Iterator[events.AgentEvent]:
         yield from self._release()
         call, name, state = as_text(part.callID), as_text(part.tool), part.state
         arguments, error = field(state, "input"), as_text(field(state, "error"))
@@ -175,14 +161,14 @@ class OpencodeParser(NdjsonParser[Line]):
         if name == _INVALID:
             name = as_text(field(arguments, "tool")) or name
         summary = telling(arguments) or one_line(as_text(field(state, "title")))
-        yield ToolStart(call, name, summary, subagent)
+        yield events.ToolStart(call, name, summary, subagent)
         if name == "todowrite" and not subagent:
             yield todo_list(field(arguments, "todos"))
-        yield ToolEnd(call, as_text(field(state, "output")) or error, failed, subagent)
+        yield events.ToolEnd(call, as_text(field(state, "output")) or error, failed, subagent)
         if error.startswith(_REJECTED):
             self._denied[name] = None
 
-    def _finished(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+    def _finished(self, part: Part, *, subagent: bool) -> Iterator[events.AgentEvent]:
         used = _used(part)
         yield used
         self._used += used
@@ -190,32 +176,28 @@ class OpencodeParser(NdjsonParser[Line]):
         if subagent or reason in _GOES_ON:
             return
         how = one_line(f"the model's answer ended with: {reason or 'no reason'}")
-        self._result = Result(failure=None if reason in _SUCCEEDS else Failure(how))
+        self._result = events.Result(failure=None if reason in _SUCCEEDS else events.Failure(how))
         if reason != "stop":
-            yield Progress(how)
+            yield events.Progress(how)
 
 
-def _used(part: Part) -> Used:
+def _used(part: Part) -> events.Used:
     """A cost of nothing means that opencode does not know the price, or that a plan pays."""
     tokens = part.tokens
-    usage = Usage(
+    usage = events.Usage(
         input=as_count(field(tokens, "input")),
         output=as_count(field(tokens, "output")) + as_count(field(tokens, "reasoning")),
         cache_read=as_count(field(tokens, "cache", "read")),
         cache_write=as_count(field(tokens, "cache", "write")),
     )
-    return Used(usage, as_number(part.cost) or None)
+    return events.Used(usage, as_number(part.cost) or None)
 
 
-def _failure(error: object) -> Failure:
+def _failure(error: object) -> events.Failure:
     data, name = field(error, "data"), as_text(field(error, "name"))
     message = as_text(field(data, "message")) or name or "the agent reports an error"
-    status = as_count(field(data, "statusCode")) or (401 if name == _NO_CREDENTIAL else None)
+    status = as_count(field(data, "statusCode")) or (401 if name == "ProviderAuthError" else None)
     # Seconds, where the service states them as a number.
     wait = as_text(field(data, "responseHeaders", "retry-after"))
     seconds = float(wait[:9]) if wait.isascii() and wait.isdigit() else None
-    return Failure(clipped(message), status, seconds)
-
-
-def parser(prompt: str) -> OpencodeParser:
-    return OpencodeParser()
+    return events.Failure(clipped(message), status, seconds)

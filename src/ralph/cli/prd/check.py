@@ -1,46 +1,34 @@
 """`ralph prd check`: says what is wrong with the stories, for people and for CI (R §5b)."""
 
-import errno
 import json
 import os
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from ralph.cli.params import at_least, in_json, in_project, option
+from ralph.cli.base import command
+from ralph.cli.params import at_least, option, usual_in_project
 from ralph.cli.prd.group import ralph_dir
-from ralph.errors import RalphError, StateError
+from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.uncommitted import uncommitted
 from ralph.git.uncommitted_text import MARKER
 from ralph.journal.runs import live_owner
-from ralph.loops.stories.file import PRD, PROMPT, TASKS, tasks_of
+from ralph.loops.stories.file import PRD, PROMPT, TASKS, StoryFile, tasks_of
 from ralph.loops.stories.folder import Folder, found_folder
 from ralph.loops.stories.past_runs import unjudged
 from ralph.review.check import Remark, about_order, remarks, tally
-from ralph.review.law import NotAListError, parsed
-from ralph.review.marker import Marked
-from ralph.review.text import LARGEST
-from ralph.runner.arguments import shown, warn
+from ralph.review.law import LARGEST, Marked, NotAListError, parsed
+from ralph.runner.arguments import shown, text_of, warn
 from ralph.text.words import listed
 
 _MOST_NAMED = 5
-_EPILOG = """\b
-Examples:
-  ralph prd check                   findings, one per line
-  ralph prd check --json | jq .findings
-  ralph prd check --skip-review     for a list that is worked on without reviews
-\b
-While a run is on (.ralph-active is there) it also says what the turn may not
-have done, and what is not committed: what the stop hook would say now.
-Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
-"""
+_AGAIN = "go on with it: ralph resume, or begin anew: ralph prd run"
 
 
-@click.command(epilog=_EPILOG)
+@command()
 @ralph_dir
 @option(
     "--review-cap N",
@@ -48,20 +36,27 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
     type=at_least(1),
 )
 @option("--skip-review", "Stories need no review.")
-@in_json
-@in_project
-@click.pass_context
-def check(
-    context: click.Context,
-    *,
-    ralph_dir: str,
-    review_cap: int | None,
-    skip_review: bool,
-    in_json: bool,
-) -> None:
-    """Say what is wrong with the stories as they stand; change nothing."""
+@usual_in_project
+def check(*, ralph_dir: str, review_cap: int | None, skip_review: bool, in_json: bool) -> int:
+    """Say what is wrong with the stories as they stand; change nothing.
+
+    Examples:
+      ralph prd check                   findings, one per line
+      ralph prd check --json | jq .findings
+      ralph prd check --skip-review     for a list that is worked on without reviews
+
+    While a run is on (.ralph-active is there) it also says what the turn may not
+    have done, and what is not committed: what the stop hook would say now.
+    Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
+    """
     folder = found_folder(ralph_dir)
     marker = _marker(folder)
+    if marker is None:
+        try:  # what the last turn of a killed run wrote about its stories may not be so
+            for left in unjudged(project_dir(state_root(os.environ), folder.project), folder.path):
+                warn(f"run {left.run} was killed before its last turn was judged: {_AGAIN}")
+        except StateError as error:
+            warn(f"{error.message}. {error.remedy}")
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
@@ -72,7 +67,7 @@ def check(
         told = ", ".join(f"{number} {kind}" for kind, number in kinds if number)
         right = f"{total[1]} {'story' if total[1] == 1 else 'stories'}: {told}"
         click.echo("\n".join(shown(r.text) for r in found) or right)
-    context.exit(1 if found else 0)
+    return int(bool(found))
 
 
 def _look(
@@ -80,9 +75,7 @@ def _look(
 ) -> tuple[list[Remark], Mapping[str, int]]:
     """All that is wrong, and the number of stories."""
     marked = Marked(marker or {})
-    if marker is None:
-        _warn_of_unjudged(folder)
-    elif marked.lacks:
+    if marker is not None and marked.lacks:
         warn(f"{MARKER} has no {marked.lacks}: what the turn did to the stories is not checked")
     marked.skip_review |= skip_review
     marked.cap = cap or marked.cap
@@ -97,7 +90,10 @@ def _look(
     for name, which in ((PROMPT, "prompt"), (PRD, "prd")):
         if problem := _text_problem(folder.of(name)):
             found.append(Remark(which, "", f"{folder.shown(name)}: {problem}."))
-    found += _uncommitted(folder.project) if marker is not None else ()
+    # Check 3 is about a turn: a person who is still writing may commit later.
+    if marker is not None and (left := uncommitted(folder.project, os.environ)):
+        words = f"Not committed: {listed(left, _MOST_NAMED)}. Commit all changes."
+        found.append(Remark("3", "", words))
     return found, tally(listing)
 
 
@@ -105,38 +101,21 @@ def _text_problem(path: str) -> str:
     """The reason why a file is no text to read; "" if it is one."""
     try:
         with open_regular(path) as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            return f"it is larger than {LARGEST >> 20} MB: no agent reads that"
-        text = content.decode("utf-8-sig")
+            text = text_of(file.read(LARGEST + 1), "it", LARGEST)
     except FileNotFoundError:
         return "it is missing; ralph prd init makes a new one"
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
-    except UnicodeDecodeError as error:
-        return f"it is not UTF-8 text (byte {error.start})"
-    if "\0" in text:
-        return "it contains a NUL byte: it is not text"
+    except ConfigError as error:
+        return error.message
     return "" if text.strip() else "it is empty"
 
 
-def _uncommitted(project: str) -> Iterator[Remark]:
-    """Check 3. Only of a turn: a person who is still writing may commit later."""
-    left = uncommitted(project, os.environ) or []
-    if left:
-        words = f"Not committed: {listed(left, _MOST_NAMED)}. Commit all changes."
-        yield Remark("3", "", words)
-
-
 def _marker(folder: Folder) -> Mapping[str, Any] | None:
-    """The marker of a run of these stories, about its turn; None while there is none. Nonsense says
-    nothing."""
+    """The marker of the turn of a run of these stories; None while there is none, or nonsense."""
     path = os.path.join(folder.project, MARKER)
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
-            raise OSError(errno.ELOOP, "it is a symbolic link")
-        with open_regular(path) as file:
-            marker = parsed(file.read(LARGEST))
+        marker = parsed(StoryFile(path).raw())
     except FileNotFoundError:
         return None
     except (OSError, NotAListError) as error:
@@ -152,17 +131,5 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
     except RalphError:
         live = False
     if not live:
-        what = "if it was killed, go on with it: ralph resume, or begin anew: ralph prd run"
-        warn(f"{MARKER} is there, but no run is on: {what}")
+        warn(f"{MARKER} is there, but no run is on: if it was killed, {_AGAIN}")
     return marker
-
-
-def _warn_of_unjudged(folder: Folder) -> None:
-    """Warn of a killed run: what its last turn wrote about its stories may not be so."""
-    state = project_dir(state_root(os.environ), folder.project)
-    try:
-        for left in unjudged(state, folder.path):
-            what = "go on with it: ralph resume, or begin anew: ralph prd run"
-            warn(f"run {left.run} was killed before its last turn was judged: {what}")
-    except StateError as error:
-        warn(f"{error.message}. {error.remedy}")

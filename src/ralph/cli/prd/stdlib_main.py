@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from ralph.cli.ending import ending, print_anything
-from ralph.errors import ConfigError
-from ralph.loops.stories import archive_folder, init_folder
+from ralph.errors import ConfigError, failing
+from ralph.loops.stories import archive as archiving
+from ralph.loops.stories import init_folder
 from ralph.loops.stories.folder import RALPH_DIR
 from ralph.runner.arguments import current_directory
 
 _CLONE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
-_COMMANDS = {"init": init_folder, "archive": archive_folder}
+_COMMANDS = {"init": init_folder, "archive": archiving}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,14 +36,11 @@ def _run(arguments: list[str], environ: Mapping[str, str]) -> int:
     if command not in _COMMANDS:
         raise ConfigError(f"there is no command {command!r} without ralph", install)
     asked = _parser(command).parse_args(arguments[1:])
-    try:
+    with failing(asked.directory or "the current directory", "Name one that is there: -d DIR"):
         os.chdir(asked.directory if asked.directory is not None else ".")
-    except OSError as error:
-        message = f"{asked.directory or 'the current directory'}: {error.strerror}"
-        raise ConfigError(message, "Name one that is there: -d DIR") from error
     in_json: bool = asked.in_json
     if command == "archive":
-        said = archive_folder.archived(asked.ralph_dir, environ, asked.label, in_json=in_json)
+        said = archiving.archived(asked.ralph_dir, environ, asked.label, in_json=in_json)
     else:
         said = init_folder.initialized(current_directory(), environ, asked.name, in_json=in_json)
         said += "" if in_json else f"\n\nralph itself is not installed yet. {install}"
@@ -52,11 +50,11 @@ def _run(arguments: list[str], environ: Mapping[str, str]) -> int:
 
 def _parser(command: str) -> _Parser:
     what, program = _COMMANDS[command], f"ralph-{command}.sh"
-    plain = what.EPILOG.replace("\n\b\n", "\n\n").replace("\b\n", "")  # without click's signs
+    about, heading, more = what.HELP.partition("Examples:\n")
     parser = _Parser(
         prog=program,
-        description=what.ABOUT,
-        epilog=plain.replace(f"ralph prd {command}", program),
+        description=about,
+        epilog=f"{heading}{more}".replace(f"ralph prd {command}", program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -65,7 +63,7 @@ def _parser(command: str) -> _Parser:
     else:
         where = f"Where the stories are.  [default: ./{RALPH_DIR}]"
         parser.add_argument("--ralph-dir", metavar="PATH", default=f"./{RALPH_DIR}", help=where)
-        parser.add_argument("--label", metavar="LABEL", help=archive_folder.LABEL_HELP)
+        parser.add_argument("--label", metavar="LABEL", help=archiving.LABEL_HELP)
     parser.add_argument(
         "--json", dest="in_json", action="store_true", help="Print one JSON object."
     )

@@ -5,51 +5,31 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from contextlib import nullcontext
+from typing import BinaryIO
 
 import click
 
+from ralph.agents.streams.dialects import parser_for
+from ralph.cli.base import command
 from ralph.cli.params import at_least, current_directory, in_directory, looks, option, the_run
 from ralph.errors import StateError
 from ralph.files.state_dir import state_root
-from ralph.journal.merged import Chronicle
-from ralph.journal.runs import (
-    NONSENSE,
-    Growing,
-    GrowingLines,
-    Run,
-    find_run,
-    look_again,
-    prompt_of,
-)
+from ralph.journal.merged import MergedJournal
+from ralph.journal.runs import NONSENSE, Growing, Run, find_run, look_again, prompt_of
 from ralph.kernel.facts import Began, Ended, Launching, Resumed, Returned, Settled
 from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
-from ralph.ui.live.board import tag_of
+from ralph.ui.live.activity import tag_of
 from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Player, Stream, Teller
-from ralph.ui.style import Wishes
-from ralph.ui.terminal import Audience, encoding_of, style_here
+from ralph.ui.style import encoding_of, leaves_within, style_here
 
 _LOOK_EVERY = 0.25
 _LONGEST_HELD = 16 * 1024 * 1024  # bytes of one line, with `-n`
-_EPILOG = """\b
-Examples:
-  ralph logs                      what the run in this directory did
-  ralph logs -f --events          follow it, with everything the agent says
-  ralph logs 3f2a -n 20           the last lines of another run
-  ralph logs 3f2a-003             one worker of a run on several tasks
-  ralph logs --raw --events       the bytes that the agent printed
-  ralph logs --json | jq -c 'select(.type == "decided")'
-\b
-RUN is a run's id or any part of it that only one run has.
-Exit codes: 0, 2 when there is no such run or its journal was changed,
-130 after Ctrl+C.
-"""
 Piece = bytes | list[str]
 
 
-@click.command(epilog=_EPILOG)
+@command()
 @the_run
 @option("-f, --follow", "Keep showing lines until the run ends.")
 @option("--events", "Include what the agent said and did.")
@@ -74,32 +54,36 @@ def logs(
     """Show what a run did, line by line, each with its time.
 
     Without RUN: the run that is going on in this directory, else its last one.
+
+    Examples:
+      ralph logs                      what the run in this directory did
+      ralph logs -f --events          follow it, with everything the agent says
+      ralph logs 3f2a -n 20           the last lines of another run
+      ralph logs 3f2a-003             one worker of a run on several tasks
+      ralph logs --raw --events       the bytes that the agent printed
+      ralph logs --json | jq -c 'select(.type == "decided")'
+
+    RUN is a run's id or any part of it that only one run has.
+    Exit codes: 0, 2 no such run or its journal was changed, 130 after Ctrl+C.
     """
     if raw and in_json:
         raise click.UsageError("--raw and --json exclude each other.")
-    found = find_run(state_root(os.environ), current_directory(), run, "logs", workers=True)
-    try:
-        os.lstat(found.journal)
-    except FileNotFoundError as error:
-        if not found.live:
-            message = f"run {found.id} left no journal: it ended before it began"
-            raise StateError(message, "Others: ralph status --all") from error
-    except OSError:
-        pass  # whoever reads it will say why that cannot be
-    style, days = style_here(Wishes(emoji, color)), Days()
+    found = _found(run)
+    style, days = style_here({"emoji": emoji, "color": color}), Days()
 
     def teller(run: Run, task: str) -> Teller:
         if in_json:
             return JsonTeller(run.id, run.journal, task=task)
-        tag = tag_of(task) if task else ""
+        tag = task and tag_of(task)
         return PeopleTeller(style, run.journal, verbose=verbose, tag=tag, days=days)
 
     told = Retelling(found, teller, events=events or in_json)
     source: Source = (RawStreams(found) if events else RawJournal(found)) if raw else told
     try:
-        with _standard_output() as out:
+        # Nowhere, if standard output was closed from the beginning.
+        with nullcontext(sys.stdout.buffer) if sys.stdout else open(os.devnull, "wb") as out:
             sink = Sink(out, encoding_of(sys.stdout) or "utf-8", lines)
-            _copy(source, sink, _polls(found, out, follow=follow))
+            _copy(source, sink, found, out, follow=follow)
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
     if not raw and not told.stopped and not look_again(found).live:
@@ -107,40 +91,34 @@ def logs(
     return 0
 
 
-def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
-    """Yield when to read: now; and while following, until once after the run's process is gone."""
-    yield
-    audience = Audience(out)
-    while follow and run.live:
-        if audience.leaves_within(_LOOK_EVERY):
-            return
-        run = look_again(run)
-        yield
-
-
-def _copy(source: "Source", sink: "Sink", polls: Iterator[None]) -> None:
+def _found(name: str | None) -> Run:
+    """The run that is meant, unless it left nothing to tell."""
+    run = find_run(state_root(os.environ), current_directory(), name, "logs", workers=True)
     try:
-        for _ in polls:
+        os.lstat(run.journal)
+    except FileNotFoundError as error:
+        if not run.live:
+            message = f"run {run.id} left no journal: it ended before it began"
+            raise StateError(message, "Others: ralph status --all") from error
+    except OSError:
+        pass  # whoever reads it will say why that cannot be
+    return run
+
+
+def _copy(source: "Source", sink: "Sink", run: Run, out: BinaryIO, *, follow: bool) -> None:
+    """Copy what is there; while following, until once after the run's process is gone."""
+    try:
+        while True:
             for piece in source.new():
                 sink.write(piece)
             sink.flush()
+            if not (follow and run.live) or leaves_within(out, _LOOK_EVERY):
+                break
+            run = look_again(run)
         for piece in source.end():
             sink.write(piece)
     finally:
         sink.flush()  # also what came before a line that was changed
-
-
-# ------------------------------------------------------------------ the sources
-
-
-class Source(Protocol):
-    """Something to be copied to stdout, piece by piece."""
-
-    def new(self) -> Iterator[Piece]:
-        """The pieces since the last call."""
-
-    def end(self) -> Iterator[Piece]:
-        """The pieces that are left when nothing more will come."""
 
 
 class Retelling:
@@ -150,12 +128,12 @@ class Retelling:
         self._run = run
         self._tellers = tellers  # for a run, and the task that a worker is at
         self._events = events
-        self._chronicle = Chronicle(run)
+        self._merged = MergedJournal(run)
         self._players = {run.id: self._player(run, "")}
         self.stopped = False
 
     def new(self) -> Iterator[Piece]:
-        for told in self._chronicle.new():
+        for told in self._merged.new():
             fact, run = told.fact, told.run
             if told.sent is None:  # of the run itself, not of a worker
                 self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
@@ -176,17 +154,16 @@ class Retelling:
 
     def _player(self, run: Run, task: str) -> Player:
         def stream(launch: Launching) -> Stream:
-            return Stream(launch.dialect, prompt_of(launch), Growing(launch.stream).blocks)
+            return parser_for(launch.dialect, prompt_of(launch)), Growing(launch.stream).blocks
 
         return Player(self._tellers(run, task), time.time, stream if self._events else None)
 
 
 class RawJournal:
-    """The journal's lines as they are, also those that were changed or torn. Workers have journals
-    of their own."""
+    """The journal's lines as they are, even changed or torn ones. Workers have journals too."""
 
     def __init__(self, run: Run) -> None:
-        self._lines = GrowingLines(run.journal)
+        self._lines = Growing(run.journal)
 
     def new(self) -> Iterator[Piece]:
         yield from self._lines.lines()
@@ -196,16 +173,15 @@ class RawJournal:
 
 
 class RawStreams:
-    """The output of agents, turn after turn, byte by byte. Where several are at work, a turn is
-    shown when it is over."""
+    """The output of agents, turn after turn, byte by byte; of several agents, whole turns."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._chronicle = Chronicle(run)
+        self._merged = MergedJournal(run)
         self._streams: dict[str, Growing] = {}  # of turns, by run
 
     def new(self) -> Iterator[Piece]:
-        for told in self._chronicle.new():
+        for told in self._merged.new():
             if not isinstance(told.fact, Ended | Launching | Began | Resumed | Settled):
                 continue
             if (stream := self._streams.pop(told.run.id, None)) is not None:
@@ -220,25 +196,12 @@ class RawStreams:
             yield from stream.blocks()
 
 
-# ------------------------------------------------------------------ the sink
-
-
-@contextmanager
-def _standard_output() -> Iterator[BinaryIO]:
-    """Standard output; nowhere, if that was closed from the beginning."""
-    if sys.stdout is not None:
-        yield sys.stdout.buffer
-        return
-    with open(os.devnull, "wb") as nowhere:
-        yield nowhere
+Source = Retelling | RawJournal | RawStreams
 
 
 class Sink:
-    """Standard output, by lines.
-
-    With `last` only so many lines of what is there already are shown, of a very long one its end.
-    It does not hide that its reader has gone: the command line's one catch knows what to do.
-    """
+    """Standard output, by lines. With `last` only so many lines of what is there already are shown,
+    of a very long one its end. It does not hide that its reader has gone."""
 
     def __init__(self, out: BinaryIO, encoding: str, last: int | None) -> None:
         self._out = out

@@ -6,8 +6,8 @@ import time
 
 import click
 
+from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, print_lines, the_run
-from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.life import Life, life_of
 from ralph.journal.runs import (
@@ -25,26 +25,13 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.processes.usage import ProcessTree, measure
 from ralph.ui.replay import last_actions
-from ralph.ui.status.lines import report_lines, table_lines
-from ralph.ui.status.report import Report, report_dict
-from ralph.ui.terminal import style_here
+from ralph.ui.status.report import Report, report_dict, report_lines, table_lines
+from ralph.ui.style import style_here
 
 _TAIL = 256 * 1024
-_EPILOG = """\b
-Examples:
-  ralph status                    this directory's run, or its last one
-  ralph status 3f2a               a run by the last letters of its id
-  ralph status 3f2a-003           one worker of a run on several tasks
-  ralph status --all              every run of every directory
-  ralph status --spending         what the runs here cost, by day and by run
-  ralph status --json | jq .state
-\b
-RUN is a run's id or any part of it that only one run has.
-Exit codes: 0, or 2 when there is no such run.
-"""
 
 
-@click.command(epilog=_EPILOG)
+@command()
 @the_run
 @option("--all", "Every run of every directory, newest first.", "everything")
 @option("--json", "Print one JSON object; with --all a list.", "in_json")
@@ -54,6 +41,17 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
     """Show what a run is doing, what it has spent, and how it ended.
 
     Without RUN: the run that is going on in this directory, else its last one.
+
+    Examples:
+      ralph status                    this directory's run, or its last one
+      ralph status 3f2a               a run by the last letters of its id
+      ralph status 3f2a-003           one worker of a run on several tasks
+      ralph status --all              every run of every directory
+      ralph status --spending         what the runs here cost, by day and by run
+      ralph status --json | jq .state
+
+    RUN is a run's id or any part of it that only one run has.
+    Exit codes: 0, or 2 when there is no such run.
     """
     if run is not None and (everything or spending):
         flag = "--all" if everything else "--spending"
@@ -146,14 +144,13 @@ def _ahead(run: Run, report: Report) -> frozenset[str] | None:
     """The tasks that the run is for and that are not done; None where nobody can tell."""
     from ralph.loops.backlog.store.selection import TaskBacklog
     from ralph.loops.backlog.store.task_file import TaskFile
+    from ralph.runner.kept import work_of
 
     assert report.started is not None
+    work, file = work_of(run.directory, "backlog") or {}, TaskFile(report.started.workspace)
     try:
-        with open_regular(os.path.join(run.directory, "plan.json")) as file:
-            kept = json.load(file)["work"]
-        file_here = TaskFile(report.started.workspace)
-        backlog = TaskBacklog(file_here, kept["task"], tuple(kept["tags"]))()
-    except (OSError, ValueError, KeyError, TypeError):
+        backlog = TaskBacklog(file, work["task"], tuple(work["tags"]))()
+    except (OSError, KeyError, TypeError):
         return None
     return None if backlog.problem else frozenset(task.id for task in backlog.tasks if task.open)
 

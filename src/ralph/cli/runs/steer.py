@@ -7,12 +7,13 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 import click
 
-from ralph.cli.params import current_directory, in_directory, in_json, option, the_run, together
-from ralph.errors import ConfigError, StateError
+from ralph.cli.base import command
+from ralph.cli.params import current_directory, option, the_run, the_usual, together
+from ralph.errors import ConfigError, StateError, failing
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.life import Account, Life, life_of
 from ralph.journal.runs import Run, account_of, find_run, look_again, runs_of
@@ -31,8 +32,7 @@ _COMMANDS = {  # by profile
     "tasks": "tasks run",
     "reviewed": "prd run",
 }
-_EXIT_CODES = "Exit codes: 0, or 2 when there is no such run or it does not run."
-_steering = together(the_run, in_json, in_directory)  # what the three commands have in common
+_steering = together(the_run, the_usual)  # what the three commands have in common
 
 
 @value
@@ -52,17 +52,38 @@ class Target:
         """The folder where requests to it are left."""
         return SignalFiles(self.run.directory)
 
+    def look(self) -> Life:
+        """The state of the run now; one that has said its last word cannot be steered any more."""
+        account = account_of(self.run)
+        if account.state.stop is not None:
+            raise _gone(self.run, account)
+        return life_of(account, self.run.asked(), time.time(), live=self.run.live)
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  ralph stop                let the current operation finish, then end the run
-  ralph stop --now          end it at once, and everything it started
-  ralph stop --wait         and come back when it is gone
-\b
-{_EXIT_CODES}
-"""
-)
+    def ask(self, request: str) -> None:
+        """Leave a request; a run that has only just taken its lock is waited for."""
+        give_up = time.monotonic() + _PATIENCE
+        with self.writing():
+            while True:
+                try:
+                    return self.files.ask(request)
+                except FileNotFoundError:
+                    if time.monotonic() > give_up or not look_again(self.run).live:
+                        raise
+                    time.sleep(_LOOK_EVERY)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Say what else can be done where requests cannot be left."""
+        pid = self.run.owner.pid if self.run.owner else 0
+        remedy = f"Signals work too, once or twice: kill -INT {pid}"
+        return failing(f"cannot write into {self.run.directory}/signals", remedy, StateError)
+
+    def tell(self, words: str, asked: str, life: Life, *, in_json: bool, **more: object) -> None:
+        """Say what was asked for, and what comes of it."""
+        told = {"run": self.run.id, "asked": asked, "state": life.value, **more}
+        click.echo(json.dumps(told) if in_json else words)
+
+
+@command()
 @option("--now", "Do not let the agent finish its turn.")
 @option("--wait", "Wait until the run is gone.")
 @_steering
@@ -70,17 +91,23 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """End a run: it finishes its current operation first, then exits with 130.
 
     Without RUN: the run that is going on in this directory.
+
+    Examples:
+      ralph stop                let the current operation finish, then end the run
+      ralph stop --now          end it at once, and everything it started
+      ralph stop --wait         and come back when it is gone
+
+    Exit codes: 0, or 2 when there is no such run or it does not run.
     """
     target = _target(run, "stop")
     before = target.run.asked()
-    life = _look(target)  # one that has ended cannot be asked
-    _ask(target, SignalFiles.NOW if now else SignalFiles.STOP)
+    life = target.look()  # one that has ended cannot be asked
+    asked = SignalFiles.NOW if now else SignalFiles.STOP
+    target.ask(asked)
     with suppress(ConfigError):  # one that waits may have ended by now, because we asked
-        life = _look(target)
-    asked = "stop-now" if now else "stop"
+        life = target.look()
     if not wait:
-        words = _stop_words(target, life, before, now=now)
-        _tell(words, target, asked, life, in_json=in_json)
+        target.tell(_stop_words(target, life, before, now=now), asked, life, in_json=in_json)
         return 0
     try:
         while look_again(target.run).live:
@@ -93,30 +120,28 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     reason = account.state.stop.reason if account.state.stop else None
     how = f"{reason.value}, exit code {reason.exit_code}" if reason else gone.value
     more = {"reason": reason, "exit": reason.exit_code if reason else None}
-    _tell(f"Run {target.run.id} has ended: {how}.", target, asked, gone, in_json=in_json, **more)
+    target.tell(f"Run {target.run.id} has ended: {how}.", asked, gone, in_json=in_json, **more)
     return 0
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  ralph pause               pause the run of this directory before its next turn
-  ralph pause 3f2a          another run, by the last letters of its id
-  ralph resume              go on
-\b
-{_EXIT_CODES}
-"""
-)
+@command()
 @_steering
 def pause(run: str | None, *, in_json: bool) -> None:
     """Pause a run before its next turn; the turn that is under way goes on to its end.
 
     A pause counts neither as time spent nor as waiting. Without RUN: the run of this directory.
+
+    Examples:
+      ralph pause               pause the run of this directory before its next turn
+      ralph pause 3f2a          another run, by the last letters of its id
+      ralph resume              go on
+
+    Exit codes: 0, or 2 when there is no such run or it does not run.
     """
     target = _target(run, "pause")
     before = target.run.asked()
-    _ask(target, SignalFiles.PAUSE)
-    life = _look(target)
+    target.ask(SignalFiles.PAUSE)
+    life = target.look()
     if life is Life.PAUSED and before.paused:
         words = f"Run {target.run.id} is paused already. Go on: ralph resume{target.name}"
     elif before.cancels:
@@ -126,19 +151,10 @@ def pause(run: str | None, *, in_json: bool) -> None:
             f"Run {target.run.id} pauses before its next turn.\n"
             f"See: ralph status{target.name}. Go on: ralph resume{target.name}"
         )
-    _tell(words, target, "pause", life, in_json=in_json)
+    target.tell(words, "pause", life, in_json=in_json)
 
 
-@click.command(
-    epilog=f"""\b
-Examples:
-  ralph resume              go on with the paused or interrupted run of this directory
-  ralph resume 3f2a         another run, by the last letters of its id
-\b
-{_EXIT_CODES}
-A run that goes on here ends with its own exit code.
-"""
-)
+@command()
 @option("-V, --verbose", "Say more about what happens.")
 @_steering
 def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
@@ -146,38 +162,36 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
 
     A run that is gone goes on in this terminal, with its own settings, prompt and counters; the
     iteration that was cut off is taken again. Without RUN: the newest of this directory.
+
+    Examples:
+      ralph resume              go on with the paused or interrupted run of this directory
+      ralph resume 3f2a         another run, by the last letters of its id
+
+    Exit codes: 0, or 2 when there is no such run or it does not run.
+    A run that goes on here ends with its own exit code.
     """
-    root, here = state_root(os.environ), current_directory()
     found = _found(run, "resume")
     if found.owner is None:
-        here_first = [found] if run else runs_of(project_dir(root, here))
-        chosen, account = _interrupted(here_first)
-        refuse_own_run(os.environ, chosen, "resume")
-        return _go_on(chosen, account, verbose=verbose, in_json=in_json)
+        runs = [found] if run else runs_of(project_dir(state_root(os.environ), current_directory()))
+        for each in runs:
+            account = account_of(each)
+            stop = account.state.stop
+            if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
+                refuse_own_run(os.environ, each, "resume")
+                return _go_on(each, account, verbose=verbose, in_json=in_json)
+        raise _gone(runs[0], account_of(runs[0]))
     target = Target(found, run)
-    life = _look(target)
-    try:
+    life = target.look()
+    with target.writing():
         taken_back = target.files.take_back(SignalFiles.PAUSE)
-    except OSError as error:
-        raise _unsteerable(found, error) from error
     if not taken_back:
         message = f"run {found.id} is going on (pid {found.owner.pid}) and is not paused"
         raise ConfigError(message, "See: ralph status")
     words = f"Run {found.id} had not paused yet; it goes on without a pause."
     if life is Life.PAUSED:
         life, words = Life.RUNNING, f"Run {found.id} goes on."
-    _tell(words, target, "resume", life, in_json=in_json)
+    target.tell(words, "resume", life, in_json=in_json)
     return 0
-
-
-def _interrupted(runs: list[Run]) -> tuple[Run, Account]:
-    """The first of them that can go on."""
-    for run in runs:
-        account = account_of(run)
-        stop = account.state.stop
-        if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
-            return run, account
-    raise _gone(runs[0], account_of(runs[0]))
 
 
 def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
@@ -185,17 +199,15 @@ def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
     from ralph.runner.carry_out import go_on
     from ralph.runner.invocation import Invocation
 
-    started = account.started
+    started, anew = account.started, _new_one(account)
     if account.problem:
-        raise StateError(f"run {run.id} cannot go on: {account.problem}", _new_one(account))
+        raise StateError(f"run {run.id} cannot go on: {account.problem}", anew)
     if started is None:
         message = f"run {run.id} left nothing to go on with: {run.journal} is empty or missing"
-        raise StateError(message, _new_one(account))
-    try:
+        raise StateError(message, anew)
+    gone = f"the workspace of run {run.id} is gone: {started.workspace}"
+    with failing(gone, anew, StateError):
         os.chdir(started.workspace)
-    except OSError as error:
-        message = f"the workspace of run {run.id} is gone: {started.workspace}: {error.strerror}"
-        raise StateError(message, _new_one(account)) from error
     flags = dict.fromkeys(("emoji", "color", "timestamps"))
     own = {"verbose": verbose, "in_json": in_json}
     streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -207,9 +219,6 @@ def _new_one(account: Account) -> str:
     """The remedy where a run is over for good."""
     command = _COMMANDS.get(account.started.profile if account.started else "")
     return f"Start a new one: ralph {command}" if command else "Start a new one."
-
-
-# ------------------------------------------------------------------ whom to ask
 
 
 def _target(part: str | None, command: str) -> Target:
@@ -229,14 +238,6 @@ def _found(part: str | None, command: str) -> Run:
         raise
     refuse_own_run(os.environ, run, command)
     return run
-
-
-def _look(target: Target) -> Life:
-    """The state of the run now; one that has said its last word cannot be steered any more."""
-    account = account_of(target.run)
-    if account.state.stop is not None:
-        raise _gone(target.run, account)
-    return life_of(account, target.run.asked(), time.time(), live=target.run.live)
 
 
 def _gone(run: Run, account: Account) -> ConfigError:
@@ -265,38 +266,3 @@ def _stop_words(target: Target, life: Life, before: Signals, *, now: bool) -> st
         f"Run {run} stops after its current operation{already}.\n"
         f"See: ralph status{target.name}. At once: ralph stop --now{target.name}"
     )
-
-
-# ------------------------------------------------------------------ asking
-
-
-def _ask(target: Target, request: str) -> None:
-    """Leave a request; a run that has only just taken its lock is waited for."""
-    give_up = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            target.files.ask(request)
-        except FileNotFoundError as error:
-            if time.monotonic() > give_up or not look_again(target.run).live:
-                raise _unsteerable(target.run, error) from error
-            time.sleep(_LOOK_EVERY)
-        except OSError as error:
-            raise _unsteerable(target.run, error) from error
-        else:
-            return
-
-
-def _unsteerable(run: Run, error: OSError) -> StateError:
-    pid = run.owner.pid if run.owner else 0
-    return StateError(
-        f"cannot write into {run.directory}/signals: {error.strerror}",
-        f"Signals work too, once or twice: kill -INT {pid}",
-    )
-
-
-def _tell(
-    words: str, target: Target, asked: str, life: Life, *, in_json: bool, **more: object
-) -> None:
-    if in_json:
-        words = json.dumps({"run": target.run.id, "asked": asked, "state": life.value, **more})
-    click.echo(words)

@@ -1,26 +1,39 @@
-"""A command in a sandbox on a person's terminal: it gets one of its own, which we pass on.
+"""A person's terminal: runs a command in a sandbox on it, then asks whether to keep its changes.
 
-On the person's own it could neither be a job that Ctrl+C and Ctrl+Z reach, nor be kept from typing.
+The command gets a terminal of its own, which we pass on. On the person's own it could neither be a
+job that Ctrl+C and Ctrl+Z reach, nor be kept from typing.
 """
 
 import fcntl
 import os
+import select
 import signal
+import sys
 import termios
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Exit
+from ralph.processes.signals import ending_by
 from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.interface import Change
 from ralph.sandbox.namespace.streams import write_all
+from ralph.text.plain import clean
+from ralph.ui.style import is_terminal
 
 _SIZE = 8  # bytes: rows, columns, and both in pixels
 _LOCAL, _CHARACTERS = 3, 6  # in what termios tells
 _ENDED_BY_KEY = (128 + signal.SIGINT, 128 + signal.SIGQUIT)
 INTERRUPTED = "interrupted"
+_QUESTION = "[ralph] Keep these changes? [y]es, [n]o, [d]iff: "
+_ANSWERS = {
+    **dict.fromkeys(("y", "yes"), "safe"),
+    **dict.fromkeys(("", "n", "no"), "discard"),
+    **dict.fromkeys(("d", "diff"), "diff"),
+}
 
 
 def is_possible() -> bool:
@@ -37,8 +50,7 @@ def carried_out(box: Sandbox, argv: tuple[str, ...], watch: Callable[[], Cut | N
     ours, theirs = os.openpty()
     try:
         _copy_size(ours)
-        error = theirs if os.isatty(2) else 2
-        child = box.attach(argv, theirs, theirs, error)
+        child = box.attach(argv, theirs, theirs, theirs if os.isatty(2) else 2)
         # We hold the other end too, so that reading ours never fails.
         keys = _Keys(ours)
         child.readers[os.dup(ours)] = lambda data: write_all(1, data)
@@ -91,8 +103,50 @@ def _following(terminal: int) -> Iterator[None]:
 
 
 def _copy_size(terminal: int) -> None:
-    try:
+    with suppress(OSError):  # a terminal without a size
         size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(_SIZE))
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+
+
+def asked(box: Sandbox, changes: tuple[Change, ...]) -> str:
+    """`safe`, `discard`, or `interrupted`; "" where nobody can be asked."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return ""
+    try:
+        with ending_by(signal.default_int_handler):  # at other times signals are only counted
+            while True:
+                _put(_QUESTION)
+                line = _line()
+                if not line:  # the end of the input is a no
+                    _put("\n")
+                answer = _ANSWERS.get(line.decode("utf-8", "replace").strip().lower(), "")
+                if not answer:
+                    _put("[ralph] Say y, n or d.\n")
+                elif answer != "diff":
+                    return answer
+                else:
+                    for change in changes:
+                        _put(clean(box.diff(change)))
+    except KeyboardInterrupt:
+        _put("\n")
+        return "interrupted"
     except OSError:
-        pass  # a terminal without a size
+        return "interrupted"  # the terminal is gone
+
+
+def _line() -> bytes:
+    """The next line. A signal that comes just before we wait for it is not slept through."""
+    waked, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    before = signal.set_wakeup_fd(wakes)
+    try:
+        select.select([sys.stdin, waked], [], [])
+        return sys.stdin.buffer.readline()
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(waked)
+        os.close(wakes)
+
+
+def _put(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)

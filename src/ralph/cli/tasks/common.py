@@ -2,19 +2,19 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 import click
 
 from ralph.cli.params import option, together
-from ralph.errors import ConfigError, StateError
+from ralph.errors import StateError, failing
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
 from ralph.kernel.tasks.task import Status
-from ralph.loops.backlog.store.edits import note
-from ralph.loops.backlog.store.task_file import NAME, Listing, TaskFile
-from ralph.runner.arguments import current_directory, is_agents, shown, warn
+from ralph.loops.backlog.store.task_file import NAME, Listing, Noted, TaskFile
+from ralph.loops.backlog.store.watch import note
+from ralph.runner.arguments import current_directory, is_agents, shown, text_of, warn
 
 _MOST_PROBLEMS = 20
 _MOST_IDS = 200
@@ -28,7 +28,6 @@ def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 
 task_argument = click.argument("task_id", metavar="ID", shell_complete=_task_ids)
-in_json = option("--json", "Print JSON.", "in_json")
 only_tags = option("--tag T", "Only tasks with one of these tags.", "tags", multiple=True)
 a_status = click.Choice(list(map(str, Status)))
 which_tasks = together(
@@ -40,11 +39,7 @@ which_tasks = together(
 
 
 def task_option(shown: str, words: str, *, multiple: bool = False) -> Callable[..., Any]:
-    """An option that names a task."""
     return option(f"{shown} ID", words, multiple=multiple, shell_complete=_task_ids)
-
-
-# ------------------------------------------------------------------ the file
 
 
 def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFile:
@@ -52,11 +47,11 @@ def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFil
     under way does not take it for its agent's."""
     workspace = current_directory()
 
-    def witness(task_id: str, line: bytes) -> None:
+    def witness(lines: Iterable[Noted]) -> None:
         if is_agents(environ):
             return
         try:
-            note(project_dir(state_root(environ), workspace), task_id, line)
+            note(project_dir(state_root(environ), workspace), lines)
         except StateError:
             if needs_note:
                 raise
@@ -74,37 +69,15 @@ def loaded(file: TaskFile) -> Listing:
     return listing
 
 
-def needed(file: TaskFile, task_id: str) -> dict[str, Any]:
-    """The task with this id, or an error that names those like it."""
-    record = file.record(task_id)
-    if record is None:
-        raise file.refusal(task_id)
-    return record
-
-
-# ------------------------------------------------------------------ texts
-
-
 def read_text(path: str, what: str, stdin: TextIO | None) -> str:
     """The text of a file, or of standard input for `-`."""
-    try:
+    with failing(f"cannot read {what} {path}"):
         if path == "-":
             data = stdin.buffer.read(_LARGEST + 1) if stdin is not None else b""
         else:
             with open_regular(path) as file:
                 data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot read {what} {path}: {error.strerror}", "") from error
-    if len(data) > _LARGEST:
-        raise ConfigError(f"{what} is larger than {_LARGEST >> 20} MB", "Name a file in it.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        remedy = "Convert it: iconv -f latin1 -t utf-8"
-        raise ConfigError(f"{what} is not UTF-8 text (byte {error.start})", remedy) from error
-    if "\0" in text:
-        raise ConfigError(f"{what} contains a NUL byte: it is not text", "")
-    return text
+    return text_of(data, what, _LARGEST, f"Name a text of {_LARGEST >> 20} MB at most.")
 
 
 def tell(words: str, record: object, *, json_wanted: bool) -> None:

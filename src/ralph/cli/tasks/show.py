@@ -3,82 +3,119 @@
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from ralph.cli.params import in_directory, option, print_lines
+from ralph.cli.base import command
+from ralph.cli.params import option, print_lines, the_usual
 from ralph.cli.tasks.common import (
-    in_json,
     loaded,
-    needed,
     only_tags,
     task_argument,
     task_file,
     task_option,
     which_tasks,
 )
-from ralph.cli.tasks.lines import nothing_ready, one_task, table, tree
 from ralph.errors import ConfigError
 from ralph.git.checkpoint.commit import commit_of
 from ralph.kernel.case import Case
 from ralph.kernel.state import NEW
-from ralph.kernel.tasks.backlog import chosen, unknown_blockers
+from ralph.kernel.tasks import completion
 from ralph.kernel.tasks.select import blockers, next_task
-from ralph.kernel.tasks.task import Backlog, Status, Task
+from ralph.kernel.tasks.task import ENDED, Backlog, Status, Task, chosen, unknown_blockers
 from ralph.kernel.verdict import Boundary
+from ralph.loops.backlog.learning import Figures, Summary, TypeSummary, summary
 from ralph.loops.backlog.store.records import Records
-from ralph.loops.backlog.store.task_file import NAME, Listing
+from ralph.loops.backlog.store.task_file import NAME
 from ralph.runner.arguments import current_directory, shown, warn
-from ralph.ui.terminal import style_here
+from ralph.text.plain import clean, columns, shorten
+from ralph.text.words import counted, duration, listed, money
+from ralph.ui.style import Style, Tone, aligned, style_here
 
 _EMPTY = 'No tasks yet. Add one: ralph tasks add "What to do"'
 _MOST_TOLD = 20
 _ITERATIONS = 10  # the last ones of a task
 _MOST_LESSONS = 100_000
+_TONES = {
+    Status.IN_PROGRESS: Tone.CALL,
+    Status.BLOCKED: Tone.BAD,
+    Status.REVIEW: Tone.NOTICE,
+    Status.DONE: Tone.GOOD,
+    Status.CANCELLED: Tone.FAINT,
+}
+_DEEPEST = 30  # levels that are shown by their indentation
+_NARROWEST = 20  # columns of a title
+_MOST_NAMED = 5
+_TIMES = ("createdAt", "updatedAt", "completedAt")
+_ELSEWHERE = {"id", "title", "description", "status", "blockedBy", "completion", "answers"}
+_ELSEWHERE |= {"question", "reason", "source"}
+_COLUMNS = ("type", "done", "blocked", "iterations", "time", "cost", "of estimate")
+_FOOTNOTE = "Iterations, time and cost: mean of a task (median)."
+Waits = Mapping[str, tuple[str, ...]]
 
 
-@click.command(
-    "list",
-    epilog="""\b
-Examples:
-  ralph tasks list
-  ralph tasks list --ready --tag parser
-  ralph tasks list --status blocked --status review
-  ralph tasks list --tree
-  ralph tasks list --json | jq -r '.[].title'
-\b
-Lines of the file that cannot be used are named on stderr.
-Exit codes: 0, or 2 when the file cannot be read.
-""",
-)
+@command("list")
 @which_tasks
 @option("--type T", "Only this type.", "kind")
 @option("--ready", "Only tasks that could be taken now.")
 @option("--search TEXT", "Only tasks that contain this text.")
 @option("--tree", "Show each task below those it waits for.", "as_tree")
-@in_json
-@in_directory
-def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: ANN401  see _wanted
-    """List the tasks: status, id, priority, title, and what blocks them."""
+@the_usual
+def list_tasks(
+    *,
+    statuses: tuple[str, ...],
+    tags: tuple[str, ...],
+    kind: str | None,
+    ready: bool,
+    search: str | None,
+    as_tree: bool,
+    in_json: bool,
+) -> None:
+    """List the tasks: status, id, priority, title, and what blocks them.
+
+    Examples:
+      ralph tasks list
+      ralph tasks list --ready --tag parser
+      ralph tasks list --status blocked --status review
+      ralph tasks list --tree
+      ralph tasks list --json | jq -r '.[].title'
+
+    Lines of the file that cannot be used are named on stderr.
+    Exit codes: 0, or 2 when the file cannot be read.
+    """
     file = task_file(os.environ)
     listing = loaded(file)
-    _warn(listing)
-    waits = _waits(listing.backlog)
-    tasks = [t for t in listing.backlog.tasks if _wanted(t, waits, **which)]
+    strangers = unknown_blockers(listing.backlog)
+    told = [f"{task} waits for {b}, which is not there" for task, b in strangers[:_MOST_TOLD]]
+    if len(strangers) > _MOST_TOLD:
+        told.append(f"{len(strangers) - _MOST_TOLD} more blockers are not there")
+    if listing.cycle:
+        told.append(_circle_words(listing.cycle))
+    warn(*(f"{NAME}: {words}" for words in told))
+    waits, text = _waits(listing.backlog), (search or "").casefold()
+    tasks = [
+        t
+        for t in listing.backlog.tasks
+        if (not statuses or t.status in statuses)
+        and (not tags or not set(tags).isdisjoint(t.tags))
+        and (kind is None or t.kind == kind)
+        and (not ready or (t.open and t.id not in waits))
+        and text in "\0".join((t.id, t.title, t.text, t.reason, t.question, *t.tags)).casefold()
+    ]
     if in_json:
         ids = {t.id for t in tasks}
         click.echo(json.dumps([r for r in file.records() if r["id"] in ids]))
     elif not listing.backlog.tasks:
         click.echo(_EMPTY)
     else:
-        lines = tree if as_tree else table
-        print_lines(lines(tasks, waits, style_here()))
+        print_lines((_tree if as_tree else _table)(tasks, waits, style_here()))
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
-    """The tasks that each task waits for."""
     case = _opening(backlog)
     return {t.id: found for t in backlog.tasks if t.blocked_by and (found := blockers(t, case))}
 
@@ -88,114 +125,177 @@ def _opening(backlog: Backlog) -> Case:
     return Case(Boundary.OPENING, NEW, time.time(), backlog=backlog)
 
 
-def _wanted(
-    task: Task,
-    waits: Mapping[str, tuple[str, ...]],
-    *,
-    statuses: tuple[str, ...],
-    tags: tuple[str, ...],
-    kind: str | None,
-    ready: bool,
-    search: str | None,
-) -> bool:
-    """True if a task passes all filters."""
-    text = (search or "").casefold()
-    parts = (task.id, task.title, task.text, task.reason, task.question, *task.tags)
-    return (
-        (not statuses or task.status in statuses)
-        and (not tags or not set(tags).isdisjoint(task.tags))
-        and (kind is None or task.kind == kind)
-        and (not ready or (task.open and task.id not in waits))
-        and (not text or any(text in part.casefold() for part in parts))
-    )
-
-
-def _warn(listing: Listing) -> None:
-    """Tell of what the lines say together, and cannot be meant so."""
-    strangers = unknown_blockers(listing.backlog)
-    told = [f"{task} waits for {b}, which is not there" for task, b in strangers[:_MOST_TOLD]]
-    if len(strangers) > _MOST_TOLD:
-        told.append(f"{len(strangers) - _MOST_TOLD} more blockers are not there")
-    if listing.cycle:
-        told.append(_circle_words(listing.cycle))
-    warn(*(f"{NAME}: {words}" for words in told))
-
-
 def _circle_words(circle: tuple[str, ...]) -> str:
     return f"these tasks wait for each other: {' → '.join((*circle, circle[0]))}"
 
 
-# ------------------------------------------------------------------ one task
+def _table(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
+    """A line for each task, and how many there are."""
+    rows = [(t.status.value, shown(t.id), str(t.priority)) for t in tasks]
+    heading, *heads = aligned([("status", "id", "priority"), *rows], numbers=(2,))
+    lines = [style.paint(f"{heading}  title", Tone.FAINT)] if rows else []
+    for task, head in zip(tasks, heads, strict=True):
+        rest = _fitted(task.title, _kept_by(task, waits), columns(head) + 2, style)
+        lines.append(style.paint(f"{head}  ", _TONES.get(task.status, Tone.PLAIN)) + rest)
+    return [line.rstrip() for line in (*lines, _summary(tasks))]
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  ralph tasks show T-003
-  ralph tasks show T-003 --json | jq .evidence
-\b
-Exit codes: 0, or 2 when there is no such task.
-"""
-)
+def _fitted(title: str, note: str, used: int, style: Style) -> str:
+    """Title and note on what is left of the line: the title gives way first."""
+    title = shown(title)
+    if style.width is None:
+        return f"{title}  ({note})" if note else title
+    left = max(_NARROWEST, style.width - used)
+    room = max(_NARROWEST, left - columns(note) - 4) if note else left
+    title = shorten(title, len(title), room, "…")
+    whole = f"{title}  ({note})" if note else title
+    return shorten(whole, len(whole), left, "…")
+
+
+def _kept_by(task: Task, waits: Waits) -> str:
+    """The words for what keeps a task from being worked on; "" if nothing does."""
+    if task.question:
+        return shown(f"asks: {task.question}")
+    if task.status is Status.BLOCKED and task.reason:
+        return shown(task.reason)
+    if task.open and task.id in waits:
+        return shown(f"waits for {listed(waits[task.id], _MOST_NAMED)}")
+    return ""
+
+
+def _summary(tasks: Sequence[Task]) -> str:
+    count = Counter(t.status for t in tasks)
+    parts = [f"{count[status]} {status.value}" for status in Status if count[status]]
+    return f"{counted(len(tasks), 'task')}{': ' if parts else ''}{', '.join(parts)}"
+
+
+def _tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
+    """Each task below every one that it waits for; what waits for it is shown below the first."""
+    lines = []
+    for task, depth, again in _walk(tasks):
+        title = "(see above)" if again else task.title
+        note = "" if again else _kept_by(task, waits)
+        head = f"{'  ' * min(depth, _DEEPEST)}{shown(task.id)}: "
+        status = f"[{task.status.value}] "
+        rest = _fitted(title, note, columns(head + status), style)
+        lines.append(head + style.paint(status, _TONES.get(task.status, Tone.PLAIN)) + rest)
+    return [*lines, _summary(tasks)]
+
+
+def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
+    """Every task with its depth, and True if it was there before. Circles are cut open."""
+    known = {t.id for t in tasks}
+    below: dict[str, list[Task]] = {}
+    for task in tasks:
+        for blocker in dict.fromkeys(task.blocked_by):
+            below.setdefault(blocker, []).append(task)
+    tops = [t for t in tasks if known.isdisjoint(t.blocked_by)]
+    seen: set[str] = set()
+    for top in (*tops, *tasks):  # the second time round: those in circles
+        stack = [] if top.id in seen else [(top, 0)]
+        while stack:
+            task, depth = stack.pop()
+            yield task, depth, task.id in seen
+            if task.id not in seen:
+                seen.add(task.id)
+                stack += [(t, depth + 1) for t in reversed(below.get(task.id, ()))]
+
+
+@command()
 @task_argument
-@in_json
-@in_directory
+@the_usual
 def show(task_id: str, *, in_json: bool) -> None:
     """Show everything about a task: its fields, what it waits for, its last iterations.
 
     --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields; of
     one that is done also the `tree` that was proven and its `commit`.
+
+    Examples:
+      ralph tasks show T-003
+      ralph tasks show T-003 --json | jq .evidence
+
+    Exit codes: 0, or 2 when there is no such task.
     """
     file = task_file(os.environ)
-    record = needed(file, task_id)
-    backlog = file.load().backlog
-    known = {t.id: t for t in backlog.tasks}
+    record = file.needed(task_id)
+    known = {t.id: t for t in file.load().backlog.tasks}
     progress = Records(file.workspace, "").progress_of(task_id, _ITERATIONS)
-    proof = _proof(record, file.workspace, progress)
+    evidence = record.get("evidence")
+    if isinstance(evidence, dict) and record.get("status") == Status.DONE:  # ADR 33
+        runs = [str(entry["run"]) for entry in progress if entry.get("run")]
+        commit = commit_of(file.workspace, os.environ, runs[-1] if runs else "", record["id"])
+        record = {**record, "tree": evidence.get("tree"), "commit": commit or None}
     if in_json:
         named = [
             {"id": b, "status": known[b].status.value if b in known else None}
             for b in known[task_id].blocked_by
         ]
-        click.echo(json.dumps({**record, **proof, "blockers": named, "progress": progress}))
+        click.echo(json.dumps({**record, "blockers": named, "progress": progress}))
     else:
-        print_lines(one_task({**record, **proof}, known, progress, style_here()))
+        print_lines(_one_task(record, known, progress, style_here()))
 
 
-def _proof(
-    record: Mapping[str, Any], workspace: str, progress: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The tree of a done task that was proven, and the commit that holds it (ADR 33)."""
-    evidence = record.get("evidence")
-    if not isinstance(evidence, dict) or record.get("status") != Status.DONE:
-        return {}
-    runs = [str(entry["run"]) for entry in progress if entry.get("run")]
-    commit = commit_of(workspace, os.environ, runs[-1] if runs else "", record["id"])
-    return {"tree": evidence.get("tree"), "commit": commit or None}
+def _one_task(
+    record: Mapping[str, Any],
+    known: Mapping[str, Task],
+    progress: Sequence[Mapping[str, Any]],
+    style: Style,
+) -> list[str]:
+    task = known[record["id"]]
+    head = style.paint(shown(f"{task.id}: {task.title}"), Tone.HEAD)
+    status = style.paint(task.status.value, _TONES.get(task.status, Tone.PLAIN))
+    lines = [head, f"  status: {status}"]
+    told = [("reason", task.reason), ("question", task.question)]
+    timeout = completion.parse(record.get("completion"), task.id).timeout
+    limit = f" (within {timeout:g} s)" if timeout else ""
+    told.append(("complete when", f"{task.check}{limit}" if task.check else "the agent says so"))
+    for blocker in task.blocked_by:
+        other = known.get(blocker)
+        how = f" ({other.status.value}): {other.title}" if other else " (not there)"
+        told.append(("waits for", blocker + how))
+    names = [n for n in record if n not in _ELSEWHERE and n not in _TIMES]
+    told += [(name, _plain(record[name])) for name in (*names, *_TIMES) if record.get(name)]
+    if isinstance(source := record.get("source"), dict):
+        place = source.get("path") or f"github:{source.get('repo')}"
+        told.append(("came from", f"{place} ({source.get('format')}): {source.get('key')}"))
+    told += [("answer", answer) for answer in task.answers]
+    lines += [f"  {name}: {shown(text)}" for name, text in told if text]
+    if task.text.strip():
+        paragraphs = clean(task.text).rstrip().split("\n")
+        lines += ["", *(f"  {shown(line)}".rstrip() for line in paragraphs)]
+    iterations = [entry for entry in progress if entry.get("type", "iteration") == "iteration"]
+    lines += ["", "  Last iterations:"] if iterations else []
+    for entry in iterations:
+        words = [str(entry.get("time", "")), f"iteration {entry.get('iteration', '?')}:"]
+        words += [str(entry.get(name) or "") for name in ("status", "reason")]
+        lines.append("    " + shown(" ".join(filter(None, words))))
+    return lines
 
 
-# ------------------------------------------------------------------ the next
+def _plain(data: object) -> str:
+    """A value without JSON's signs where they only disturb."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, list) and all(isinstance(item, str) for item in data):
+        return ", ".join(data)
+    return json.dumps(data, ensure_ascii=False)
 
 
-@click.command(
-    "next",
-    epilog="""\b
-Examples:
-  ralph tasks next
-  ralph tasks next --tag parser --json | jq -r .id
-\b
-Exit codes: 0, also when there is none (null); 2 for an unknown id, or tasks
-that wait for each other.
-""",
-)
+@command("next")
 @task_option("--task", "Only this one.")
 @only_tags
-@in_json
-@in_directory
+@the_usual
 def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
     """Say which task would be taken next.
 
     One that is in progress comes first, then the highest priority, then the oldest.
+
+    Examples:
+      ralph tasks next
+      ralph tasks next --tag parser --json | jq -r .id
+
+    Exit codes: 0, also when there is none (null); 2 for an unknown id, or tasks
+    that wait for each other.
     """
     file = task_file(os.environ)
     listing = loaded(file)
@@ -204,49 +304,94 @@ def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
         remedy = f"Let one go: ralph tasks edit {first} --unblock {second}"
         raise ConfigError(_circle_words(listing.cycle), remedy)
     if task is not None:
-        needed(file, task)
+        file.needed(task)
     backlog = chosen(listing.backlog, task, tags)
     found = next_task(_opening(backlog))
     if in_json:
-        click.echo(json.dumps(needed(file, found.task) if found else None))
+        click.echo(json.dumps(file.needed(found.task) if found else None))
     elif found is None:
         asked_for = [t for t in backlog.tasks if not t.aside]
-        click.echo(nothing_ready(asked_for, _waits(backlog)) if backlog.tasks else _EMPTY)
+        click.echo(_nothing_ready(asked_for, _waits(backlog)) if backlog.tasks else _EMPTY)
     else:
         click.echo(shown(f"{found.task}: {found.title}"))
 
 
-# ------------------------------------------------------------------ past tasks
+def _nothing_ready(tasks: Sequence[Task], waits: Waits) -> str:
+    """The reasons why no task can be taken."""
+    kept = [(t, _kept_by(t, waits) or t.status.value) for t in tasks if t.status not in ENDED]
+    if not kept:
+        return f"Nothing is left to do ({_summary(tasks)})."
+    lines = [f"  {shown(t.id)}: {why}" for t, why in kept[:_MOST_TOLD]]
+    more = [f"  and {len(kept) - _MOST_TOLD} more"] if len(kept) > _MOST_TOLD else []
+    return "\n".join(["No task is ready:", *lines, *more])
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  ralph tasks learn                 all tasks that ended, by type
-  ralph tasks learn --type bug      only those of one type
-  ralph tasks learn --json | jq .total.ratio.mean
-\b
-It reads .ralph/learning.jsonl. A task counts once, with all its tries;
-estimates are iterations or a time (3, 2h), and only tasks that are done are
-held against theirs.
-"""
-)
+@command()
 @option("--type TYPE", "Only tasks of this type.", "kind")
-@in_json
-@in_directory
+@the_usual
 def learn(kind: str | None, *, in_json: bool) -> None:
-    """Show what tasks took, against their estimates, and what blocked them."""
-    from ralph.loops.backlog.learning import lessons_of, summary
-    from ralph.loops.backlog.learning_report import learning_dict, learning_lines
+    """Show what tasks took, against their estimates, and what blocked them.
 
-    lessons = lessons_of(Records(current_directory(), "").lessons(_MOST_LESSONS))
+    Examples:
+      ralph tasks learn                 all tasks that ended, by type
+      ralph tasks learn --type bug      only those of one type
+      ralph tasks learn --json | jq .total.ratio.mean
+
+    It reads .ralph/learning.jsonl. A task counts once, with all its tries;
+    estimates are iterations or a time (3, 2h), and only tasks that are done are
+    held against theirs.
+    """
+    lessons = Records(current_directory(), "").lessons(_MOST_LESSONS)
     asked = [lesson for lesson in lessons if kind is None or lesson.kind == kind]
     if in_json:
-        click.echo(json.dumps(learning_dict(summary(asked)), indent=2))
+        click.echo(json.dumps(_lessons_as_json(summary(asked)), indent=2))
     elif asked:
-        click.echo("\n".join(learning_lines(summary(asked))))
+        click.echo("\n".join(_lesson_lines(summary(asked))))
     elif lessons:
         known = ", ".join(sorted({lesson.kind or "(no type)" for lesson in lessons}))
         click.echo(f"No task of type {kind} has ended yet. There are: {known}")
     else:
         click.echo("Nothing was learned here yet: no task has ended. Work on some: ralph tasks run")
+
+
+def _lesson_lines(summary: Summary) -> list[str]:
+    """A table of lessons by type, and what blocked and held up those tasks."""
+    rows = [_row(kind, kind.kind or "(no type)") for kind in summary.types]
+    total = [_row(summary.together, "all")] if len(rows) > 1 else []
+    lines = [*aligned([_COLUMNS, *rows, *total], range(1, len(_COLUMNS))), "", _FOOTNOTE]
+    for kind in summary.types:
+        name = f"Tasks of type {kind.kind}" if kind.kind else "Tasks without a type"
+        told = {"were blocked by": kind.blockers, "met most objections from": kind.gates}
+        for what, counts in told.items():
+            lines += ["", f"{name} {what}:"] if counts else []
+            lines += [f"  {count:>3} × {which}" for which, count in counts]
+    return lines
+
+
+def _row(kind: TypeSummary, name: str) -> tuple[str, ...]:
+    ratio = f"{kind.ratio.mean * 100:.0f} %" if kind.ratio else "–"
+    took: list[tuple[Figures | None, Callable[[float], str]]] = [
+        (kind.iterations, "{:.3g}".format),
+        (kind.seconds, duration),
+        (kind.cost, money),
+    ]
+    cells = (f"{shown(f.mean)} ({shown(f.median)})" if f else "–" for f, shown in took)
+    return (name, str(kind.done), str(kind.blocked), *cells, ratio)
+
+
+def _lessons_as_json(summary: Summary) -> dict[str, Any]:
+    """Lessons as one JSON object."""
+    return {
+        "types": [{"type": kind.kind, **_as_dict(kind)} for kind in summary.types],
+        "total": _as_dict(summary.together),
+    }
+
+
+def _as_dict(kind: TypeSummary) -> dict[str, Any]:
+    told: dict[str, Any] = {"done": kind.done, "blocked": kind.blocked}
+    for name in ("iterations", "seconds", "cost", "ratio"):
+        found: Figures | None = getattr(kind, name)
+        told[name] = found and {key: round(number, 6) for key, number in asdict(found).items()}
+    told["blockers"] = [{"reason": reason, "count": count} for reason, count in kind.blockers]
+    told["gates"] = [{"gate": gate, "count": count} for gate, count in kind.gates]
+    return told

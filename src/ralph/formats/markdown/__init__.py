@@ -1,1 +1,1 @@
-"""Checklists and plans in markdown. Public: `format`, `entries`, `outline`, `write`."""
+"""Checklists and plans in markdown. Public: `format`, `entries`, `labels`, `outline`."""

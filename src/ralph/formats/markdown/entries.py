@@ -3,23 +3,21 @@ found again when others come, go, move or are ticked."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
 from ralph.formats.base import OPTIONAL, leading_id, urgency
-from ralph.formats.markdown.labels import (
-    ID,
-    fields_of,
-    paragraphs,
-    split_labels,
-    without_notes,
-)
-from ralph.formats.markdown.lines import (
+from ralph.formats.markdown.labels import ID, fields_of, paragraphs, split_labels, without_notes
+from ralph.formats.markdown.outline import (
+    Box,
+    Outline,
+    PlanTask,
     dedented,
+    outline,
     without_comments,
 )
-from ralph.formats.markdown.outline import Box, Outline, PlanTask, outline
 from ralph.formats.records import Names
 from ralph.kernel.value import replace, value
 
@@ -88,14 +86,10 @@ def entries_of(text: str) -> Entries:
     places: list[Box | PlanTask] = [box for box in found.boxes if box.plan is None]
     places += [plan for plan in found.plans if plan.boxes]
     drafts = [_draft(found, place) for place in sorted(places, key=lambda place: place.line)]
-    keys = _Keys(drafts)
-    entries = [keys.entry(found, draft) for draft in drafts]
+    entries = _keyed(found, drafts)
     known = {entry.key for entry in entries}
     checked = [_labelled(e, draft, known) for e, draft in zip(entries, drafts, strict=True)]
     return Entries(found, checked, [plan for plan in found.plans if not plan.boxes])
-
-
-# ------------------------------------------------------------------ the text of one
 
 
 def _draft(found: Outline, place: Box | PlanTask) -> _Draft:
@@ -127,40 +121,33 @@ def _uncovered(text: str) -> str:
     return _COMMENT.sub(r"<\1", text) if "<\\" in text else text
 
 
-# ------------------------------------------------------------------ which one it is
-
-
-class _Keys:
-    """Gives each entry its key: its id, or its place and text. An id that two have is nobody's."""
-
-    def __init__(self, drafts: Iterable[_Draft]) -> None:
-        ids = Counter(draft.id for draft in drafts if draft.id)
-        self.ids = {name for name, count in ids.items() if count == 1}
-        self.names = Names(self.ids)
-        self.by_line: dict[int | None, tuple[str, str]] = {}  # key and title
-
-    def entry(self, found: Outline, draft: _Draft) -> TaskEntry:
-        lead = draft.lead if draft.id in self.ids else 0
-        title, place = draft.text[lead:], draft.place
+def _keyed(found: Outline, drafts: Sequence[_Draft]) -> list[TaskEntry]:
+    """The entries, each with its key: its id if no other has it, else its place and text."""
+    counts = Counter(draft.id for draft in drafts if draft.id)
+    ids = {name for name, count in counts.items() if count == 1}
+    names = Names(ids)
+    by_line: dict[int | None, tuple[str, str]] = {}  # key and title
+    entries: list[TaskEntry] = []
+    for draft in drafts:
+        place, lead = draft.place, draft.lead if draft.id in ids else 0
+        title = draft.text[lead:]
         title = _uncovered(without_comments(title) or title)
-        context, names = self._context(place)
-        key = draft.id if draft.id in self.ids else self.names.free("/".join(("", *names, title)))
-        self.by_line[place.line] = key, title
-        parent = self.by_line.get(place.parent) if isinstance(place, Box) else None
-        above = parent[0] if parent else None
-        status, start = _status(found, place), draft.start + lead
-        return TaskEntry(key, title, status, start, draft.body, place, context, above)
-
-    def _context(self, place: Box | PlanTask) -> tuple[tuple[str, ...], list[str]]:
-        """The things that it is a part of, for people; and the same for its key, where an id stands
-        for the title that may change."""
-        headings = [heading for heading in place.path if not _is_state(heading)]
-        shown, names = list(headings), list(headings)
+        # The things that it is a part of; in its key an id stands for the title that may change.
+        shown = [heading for heading in place.path if not _is_state(heading)]
+        parts = list(shown)
         for line, text in place.below if isinstance(place, Box) else ():
-            key, title = self.by_line.get(line) or ("/", without_comments(text))
-            shown.append(title)
-            names.append(title if key.startswith("/") else key)
-        return tuple(one[:_LONGEST_PART] for one in shown), [one[:_LONGEST_PART] for one in names]
+            key, name = by_line.get(line) or ("/", without_comments(text))
+            shown.append(name)
+            parts.append(name if key.startswith("/") else key)
+        path = "/".join(("", *(part[:_LONGEST_PART] for part in parts), title))
+        key = draft.id if draft.id in ids else names.free(path)
+        by_line[place.line] = key, title
+        above = by_line.get(place.parent) if isinstance(place, Box) else None
+        parent = above[0] if above else None
+        status, context = _status(found, place), tuple(part[:_LONGEST_PART] for part in shown)
+        start = draft.start + lead
+        entries.append(TaskEntry(key, title, status, start, draft.body, place, context, parent))
+    return entries
 
 
 def _status(found: Outline, place: Box | PlanTask) -> str:
@@ -173,16 +160,13 @@ def _status(found: Outline, place: Box | PlanTask) -> str:
 
 
 def _labelled(entry: TaskEntry, draft: _Draft, known: set[str]) -> TaskEntry:
-    """An entry with what its labels and notes say; labels are text where not all of it means
-    something."""
+    """An entry with what its labels and notes say; labels that make no sense are text."""
     body, said = draft.whole, {}
-    try:
+    with suppress(ValueError):
         found = fields_of(draft.labels)
         mine = draft.labels.get(ID, entry.key) == entry.key
         if mine and known.issuperset(found.get("blockedBy", ())):
             body, said = draft.body, found
-    except ValueError:
-        pass
     body, notes = without_notes(body)
     if notes:
         said["notes"] = notes
@@ -190,9 +174,6 @@ def _labelled(entry: TaskEntry, draft: _Draft, known: set[str]) -> TaskEntry:
     if entry.status == "pending":
         entry = replace(entry, status=status)
     return replace(entry, body=body, named=ID in draft.labels, said=said)
-
-
-# ------------------------------------------------------------------ what is said about it
 
 
 def task_fields(entry: TaskEntry, checks: Mapping[str, str] | None) -> dict[str, Any]:

@@ -7,8 +7,10 @@ else people write there is text.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from ralph.formats.base import split_at
 from ralph.kernel.tasks import completion
 
 NUMBER = "(higher first)"  # so that nobody's "Priority: 1" is taken for a low one
@@ -35,10 +37,6 @@ def _matched(pattern: re.Pattern[str], words: str) -> re.Match[str]:
     return found
 
 
-def _estimate(words: str) -> float | str:
-    return words if _matched(_ESTIMATE, words)[1] else json.loads(words)
-
-
 def _completion(words: str) -> dict[str, object]:
     rule = completion.spelled(words)
     completion.parse(rule, "")
@@ -57,7 +55,7 @@ _MEANINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {  # our field, and 
     "Type": ("type", str),
     "Priority": ("priority", lambda words: int(_matched(_PRIORITY, words)[1])),
     "Status": ("status", lambda words: _matched(_STATUS, words)[0]),
-    "Estimate": ("estimate", _estimate),
+    "Estimate": ("estimate", lambda w: w if _matched(_ESTIMATE, w)[1] else json.loads(w)),
     "Completion": ("completion", _completion),
     "Limits": ("limits", _limits),
     "External id": ("externalId", str),
@@ -85,9 +83,6 @@ def fields_of(labels: Mapping[str, str]) -> dict[str, Any]:
     return said | ({"blockedBy": waits} if waits else {})
 
 
-# ------------------------------------------------------------------ writing
-
-
 def label(name: str, content: object) -> str | None:
     """A label that says this of a field; None if none would."""
     field, meaning = _MEANINGS[name]
@@ -98,8 +93,6 @@ def label(name: str, content: object) -> str | None:
             words = _rule(content)
         case "limits", dict():
             words = ", ".join(f"{name} {amount}" for name, amount in content.items())
-        case _, list() | tuple():
-            words = ", ".join(map(str, content))
         case _:
             words = str(content)
     line = f"{name}: {words}"
@@ -120,22 +113,16 @@ def _rule(rule: Mapping[str, Any]) -> str:
     named = {"command": "test", "grep": "grep", "path": "file", "script": "validate"}
     short = [f"{named[name]}:{words}" for name, words in rule.items() if name in named]
     plain = short[0] if len(short) == 1 and str(short[0]).isprintable() else ""
-    try:
+    with suppress(ValueError):
         if plain and completion.spelled(plain) == rule:
             return plain
-    except ValueError:
-        pass
     return json.dumps(rule, ensure_ascii=True)
 
 
 def can_be_listed(word: str) -> bool:
-    """True if it is read again among the values of a label. What begins with / has no name in a
-    text."""
+    """True if it is read again among the values of a label; `/` begins what has no name."""
     clear = "," not in word and word == word.strip() and word.isprintable()
     return clear and bool(word) and word[0] != "/"
-
-
-# ------------------------------------------------------------------ notes
 
 
 def with_notes(text: str, notes: str) -> str:
@@ -144,10 +131,8 @@ def with_notes(text: str, notes: str) -> str:
 
 
 def without_notes(text: str) -> tuple[str, str]:
-    before, found, notes = text.rpartition(_NOTES)
-    if not found or not notes.strip() or (before and not before.endswith("\n\n")):
-        return text, ""
-    return before.rstrip("\n"), notes
+    before, notes = split_at(text, _NOTES)
+    return (before.rstrip("\n"), notes) if notes.strip() else (text, "")
 
 
 def paragraphs(parts: Sequence[str]) -> str:

@@ -1,5 +1,4 @@
 """Keeps the work as it stands and restores it; commits exactly what was proven.
 
-Public: `checkpoint`, `work`, `trees`, `commit`, `proven_commit`, `start_ref`, `run_trees`,
-`expiry`.
+Public: `checkpoint`, `work`, `trees`, `commit`, `proven_commit`, `start_ref`.
 """

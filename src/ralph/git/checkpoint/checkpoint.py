@@ -4,36 +4,33 @@ Nothing of a person's is lost: what a restore removes is kept in `refs/ralph/<ru
 cannot keep is left alone or put aside in the run's directory.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
 
-from ralph.files.state_dir import unwritable_state, write_atomically
-from ralph.git import repository, status, under_way
-from ralph.git.checkpoint import nested
-from ralph.git.checkpoint import refs as checkpoint_refs
-from ralph.git.checkpoint.commit import TaskCommit, in_one_line
-from ralph.git.checkpoint.expiry import CHECKPOINTS, forget_before, forget_run, sweep
-from ralph.git.checkpoint.files import is_same_index
-from ralph.git.checkpoint.ignored import Copy, keep
-from ralph.git.checkpoint.nested import CopiedRepository
-from ralph.git.checkpoint.proven_commit import patient
-from ralph.git.checkpoint.refs import Refs
+from ralph.files.state_dir import write_atomically, writing_state
+from ralph.git import repository, status
+from ralph.git.checkpoint import copies, refs
+from ralph.git.checkpoint.commit import RECORDS, in_one_line, trailers_of
+from ralph.git.checkpoint.files import Apart, is_same_index
+from ralph.git.checkpoint.head import AgentCommits
+from ralph.git.checkpoint.proven_commit import ProvenCommit, patient
 from ralph.git.checkpoint.restore import Restore
-from ralph.git.checkpoint.start_ref import keep_start
+from ralph.git.checkpoint.start_ref import CHECKPOINTS, forget_before, forget_run, keep_start, sweep
 from ralph.git.checkpoint.trees import PINNED
 from ralph.git.checkpoint.work import RECORD, Checkpoint, Work
-from ralph.git.status import TreeStatus
+from ralph.git.status import CleanLook, TreeStatus
 from ralph.kernel.ports import Committed
-from ralph.kernel.proof import Stand
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
+from ralph.kernel.world import Stand
 from ralph.processes.child import Starter, start
+
+_OPTIONS = ("--quiet", "--no-status", "--cleanup=whitespace")
 
 
 class WorkTree(Work):
-    """A work tree to keep checkpoints of and to go back to them. Without `begin` it can only be
-    looked at."""
+    """A work tree with its checkpoints. Without `begin` it can only be looked at."""
 
     def __init__(
         self,
@@ -48,22 +45,18 @@ class WorkTree(Work):
         """`starter` and `watch` are for the user's own commit, whose hooks may take long."""
         super().__init__(workspace, environ, run_dir, shared=shared)
         self._starter, self._watch = starter, watch
-        self._left_out: tuple[str, ...] = ()
-        self._copies: dict[str, tuple[Copy, str]] = {}  # of ignored files, at the last checkpoint
-        self._repositories: dict[str, tuple[CopiedRepository, str]] = {}  # of others, likewise
+        self.left_out: tuple[str, ...] = ()  # the changed paths that are not in the last commit
+        self._copies: copies.LastFiles = {}  # of the last checkpoint
+        self._repositories: copies.LastRepositories = {}
         self._kept_tips: frozenset[str] = frozenset()
         self._settled = False
 
-    def check(self) -> None:
-        """A ConfigError, with what to type, if no run can begin here."""
-        under_way.check(self.repository)
-
-    def begin(self) -> None:
+    def begin(self, clean: CleanLook | None = None) -> None:
         """Keep what was not committed when the run began; a run that goes on finds it kept."""
         is_new = not os.path.exists(os.path.join(self.run_dir, PINNED))
         if is_new and not self.shared:
             sweep(self.repository, self.run_dir)
-        self.trees.begin()
+        self.trees.begin(clean)
         if is_new:
             keep_start(self.trees)
             self.trees.pin()
@@ -72,7 +65,7 @@ class WorkTree(Work):
         """The work as it stands now. It can be restored until `end`."""
         seen, place = self.look(), self.repository.place
         above = os.path.join(self.run_dir, CHECKPOINTS)
-        try:
+        with writing_state(self.run_dir):
             os.makedirs(above, mode=0o700, exist_ok=True)
             number = 1 + max(
                 (int(name) for name in os.listdir(above) if name.isdecimal()), default=0
@@ -88,68 +81,51 @@ class WorkTree(Work):
             tree = self.tree_of(seen)
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
-            copies = keep(place, seen.ignored, directory, self._copies)
-            self._copies = {path: (copy, directory) for path, copy in copies.items()}
-            inner = nested.keep(place, seen.apart, directory, self._repositories)
-            self._repositories = {path: (copy, directory) for path, copy in inner.items()}
-            write_atomically(os.path.join(directory, RECORD), self._record(seen), 0o600)
+            self._copies = copies.keep_files(place, seen.ignored, directory, self._copies)
+            before = self._repositories
+            self._repositories = copies.keep_repositories(place, seen.apart, directory, before)
+            write_atomically(os.path.join(directory, RECORD), self._apart(seen).text(), 0o600)
             if self._settled:
                 forget_before(self.repository, self.run_dir, number)
                 self._settled = False
-        except OSError as error:
-            raise unwritable_state(self.run_dir, error) from error
         return Checkpoint(seen.head, seen.branch, tree, index)
 
-    def _record(self, seen: TreeStatus) -> str:
+    def _apart(self, seen: TreeStatus) -> Apart:
         blind = status.unreadable(self.repository) if seen.blind else []
-        changed, refs = {*seen.there, *seen.staged}, self._keep_refs(seen)
-        return json.dumps(
-            {
-                "apart": [*seen.apart, *blind],
-                "ignored": seen.ignored,
-                "modes": status.modes_of(self.repository, changed),
-                "raw": status.raw(self.repository, changed),
-                "exclude": self.exclude(),
-                "inner": status.inner_changes(self.repository),
-                "refs": refs.places,
-                "stash": refs.stash,
-                "copies": {path: astuple(copy) for path, (copy, _) in self._copies.items()},
-                "repositories": {
-                    path: astuple(one) for path, (one, _) in self._repositories.items()
-                },
-            }
-        )
-
-    def _keep_refs(self, seen: TreeStatus) -> Refs:
-        """Refs of now. What they point to stays reachable, whatever an agent deletes and tidies
-        up."""
-        if self.shared:
-            return Refs({}, ())
-        found, refs = checkpoint_refs.look(self.repository)
-        tips = checkpoint_refs.tips(found, refs, seen.head)
-        if not self._kept_tips.issuperset(tips):
+        changed = {*seen.there, *seen.staged}
+        found = {} if self.shared else refs.look(self.repository)
+        stash = self.repository.stash() if refs.STASH in found else ()
+        tips = refs.tips(found, stash, seen.head)
+        if not self._kept_tips.issuperset(tips):  # whatever an agent deletes and tidies up
             ref = f"{self.refs}/checkpoint-refs"
             before = self.repository.resolve(ref)
-            parents = [*((before,) if before else ()), *tips]
-            self.repository.ask(
-                "update-ref", ref, self.save(self.repository.empty, parents, "refs")
-            )
+            parents = [before, *tips] if before else tips
+            self.repository.save(ref, self.repository.empty, parents, "refs")
             self._kept_tips = self._kept_tips.union(tips)
-        return refs
+        return Apart(
+            apart=frozenset((*seen.apart, *blind)),
+            ignored=frozenset(seen.ignored),
+            modes=status.modes_of(self.repository, changed),
+            raw=status.raw(self.repository, changed),
+            exclude=self.exclude(),
+            inner=status.inner_changes(self.repository),
+            refs={name: ref.at for name, ref in found.items() if name != refs.STASH},
+            stash=stash,
+            copies={path: astuple(copy) for path, (copy, _) in self._copies.items()},
+            repositories={path: astuple(copy) for path, (copy, _) in self._repositories.items()},
+        )
 
     def restore(self, to: Checkpoint, label: str) -> str:
         """Put everything back as it was; the ref that keeps what stood there, "" if nothing
         differed. Whoever is killed in it calls it again."""
         return Restore(self, to, label)()
 
-    def undone(self, to: Checkpoint, ref: str) -> tuple[int, tuple[str, ...]]:
-        """The number of files that a restore took away and its ref keeps, and the commits, each in
-        one line, newest first."""
-        files = len(self.names(to.tree, f"{ref}^{{tree}}"))
+    def undone(self, to: Checkpoint, ref: str) -> tuple[str, ...]:
+        """The commits that a restore removed, in words, newest first."""
         without = (f"^{to.head}",) if to.head else ()
         words = ("log", "--no-show-signature", "--format=%h %s", f"{ref}^@", *without, "--")
         said = self.repository.ask(*words).decode("utf-8", "replace")
-        return files, tuple(in_one_line(line) for line in said.splitlines())
+        return tuple(in_one_line(line) for line in said.splitlines())
 
     def settled(self) -> None:
         """A task is over: with the next checkpoint another begins, and older ones go."""
@@ -163,19 +139,46 @@ class WorkTree(Work):
         proven: Stand | None = None,
         lists: Iterable[str] = (),
     ) -> Committed:
-        """Commit the task as it was proven, or as it is now, with `lists` that the host has ticked.
-        With nothing to commit it is the commit that is there."""
-        commit = TaskCommit(self, self._starter, self._watch)
-        made = commit(subject, task, since, proven, lists)
-        self._left_out = commit.left_out(since)
-        self.note_inner_changes("Not committed", self.apart(since).inner)
-        return made
+        """Commit everything that was proven, or is there now, and the records, with `lists` that
+        the host has ticked, without what the user had changed before the run (ADR 8, ADR 21, ADR
+        33). With nothing to commit it is the commit that is there; one that a killed run has made
+        is found again."""
+        words = in_one_line(subject) or in_one_line(task)
+        trailers = trailers_of(os.path.basename(self.run_dir), task)
+        commit = ProvenCommit(self.trees, self._starter, self._watch)
+        begun, made = commit.begun(trailers, since.head)
+        if made and (proven is None or made != self.head()):
+            done = Committed(commit=made)  # somebody has gone on from it, or nobody can compare it
+        else:
+            seen = self.where() if made else AgentCommits(self, since).settle()
+            stand = proven or self.trees.look()
+            names = [os.path.relpath(path, self.repository.place.top) for path in lists]
+            ours = [name for name in names if name not in self.persons_paths]
+            ticked = [name for name in ours if self.repository.resolve(f"{stand.tree}:{name}")]
+            where = replace(stand, head=begun if made else seen.head)
+            records = (*self._records(seen.head), *ticked)
+            done = commit(where, (words, trailers), _OPTIONS, records)
+        known, now = self.apart(since), self.trees.seen
+        left = {*now.apart} - known.apart
+        if self.persons_paths:
+            changed = self.repository.differing(self.trees.memo.tree, self.tree_of(now))
+            left |= self.persons_paths.intersection(changed)
+        self.left_out = tuple(sorted(left))
+        self.note_inner_changes("Not committed", known.inner)
+        return done
 
-    def left_out(self) -> tuple[str, ...]:
-        """A person's files that the agent changed, and repositories that it made: the last commit
-        left them out, relative to the top of the repository."""
-        return self._left_out
+    def _records(self, head: str) -> list[str]:
+        """Those of the records that git keeps, or would."""
+        place = self.repository.place
+        names = [f"{place.records}/{name}" for name in RECORDS]
+        there = [name for name in names if os.path.lexists(place.path(name))]
+        asked = ("check-ignore", "--no-index", "-z", "--stdin")  # none is in the view's
+        ignored = self.trees.view.run(*asked, stdin=repository.nul_joined(there)).output
+        new = {*there}.difference(repository.nul_split(ignored))
+        return [n for n in names if n in new or (head and self.repository.resolve(f"{head}:{n}"))]
 
     def end(self) -> None:
         """The run is over: only what restores have saved is kept."""
         forget_run(self.repository, self.run_dir)
+        if not self.shared:
+            self.repository.pack()

@@ -1,55 +1,59 @@
 """Puts files back as they were at a checkpoint, as git would check them out. What git does not keep
 and is in the way is put aside, never deleted."""
 
+import json
 import os
 import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field, fields
 from functools import partial
+from typing import Any
 
 from ralph.errors import StateError
-from ralph.files.state_dir import lstat
+from ralph.files.safe_open import remove_file
+from ralph.files.state_dir import lstat, write_atomically
 from ralph.git import repository as git_work
 from ralph.git import under_way
-from ralph.git.repository import GitResult, Repository
+from ralph.git.repository import NOTHING, GitResult, Repository, TreeChange
 from ralph.git.status import is_among
 from ralph.kernel.value import value
 
-_RULES = frozenset({".gitignore", ".gitattributes"})
 LINK = "160000"  # the mode of a repository in a tree
-NOTHING = "000000"
 _LOCKED_FOR = 5.0
-
-
-@value
-class TreeChange:
-    """A path in which two trees differ: what it is now, and what it was."""
-
-    path: str
-    mode: str
-    identifier: str
-    old_mode: str
-    old_identifier: str
-
-    @property
-    def is_rule(self) -> bool:
-        """True if it says what git ignores, or what git does to files."""
-        return os.path.basename(self.path) in _RULES
 
 
 @value
 class Apart:
     """The part of a checkpoint that git does not keep."""
 
-    apart: frozenset[str]  # other repositories, unreadable files
-    ignored: frozenset[str]  # whatever is ignored later
-    modes: Mapping[str, int]  # of changed files
-    raw: Mapping[str, str]  # what is in changed files, before git makes its own of it
-    exclude: str | None  # the repository's own list of ignored files; None if there was none
-    inner: Mapping[str, str]  # what was changed inside submodules, as a digest
+    apart: frozenset[str] = frozenset()  # other repositories, unreadable files
+    ignored: frozenset[str] = frozenset()  # whatever is ignored later
+    modes: Mapping[str, int] = field(default_factory=dict)  # of changed files
+    # What is in changed files, before git makes its own of it.
+    raw: Mapping[str, str] = field(default_factory=dict)
+    exclude: str | None = None  # the repository's own list of ignored files, if it has one
+    # What was changed inside submodules, as a digest.
+    inner: Mapping[str, str] = field(default_factory=dict)
+    refs: Mapping[str, str] = field(default_factory=dict)  # branches and tags, and their places
+    stash: tuple[tuple[str, str], ...] = ()  # commits with their words, newest first
+    copies: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # fields of a `CopiedFile`
+    repositories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """As JSON, beside the copies."""
+        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}, default=sorted)
+
+    @staticmethod
+    def of(text: str) -> "Apart":
+        """Read what `text` wrote; ValueError for anything else."""
+        said = json.loads(text)
+        sets = {name: frozenset(said[name]) for name in ("apart", "ignored")}
+        stash = tuple((commit, words) for commit, words in said["stash"])
+        return Apart(**{**said, **sets, "stash": stash})
 
     @property
     def spared(self) -> frozenset[str]:
@@ -59,7 +63,7 @@ class Apart:
 
 @value
 class FileRestore:
-    """Where files come from and go to."""
+    """Puts files back in a work tree; what is in the way goes to `aside`."""
 
     repository: Repository
     workspace: str
@@ -67,21 +71,21 @@ class FileRestore:
     aside: str
     known: Apart
 
-    def put_aside(self, paths: Iterable[str]) -> None:
-        """Move what git cannot keep into the run's directory."""
-        for path in paths:
-            source = self.repository.place.path(path.rstrip("/"))
-            if not os.path.lexists(source):
-                continue
-            target = os.path.join(self.aside, path.rstrip("/"))
-            while os.path.lexists(target):
-                target += "~"
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            make_usable(os.path.dirname(source))
-            shutil.move(source, target)
-            self._remove_empty(os.path.dirname(source))
+    def put_aside(self, path: str) -> bool:
+        """Move what git cannot keep into the run's directory; false if nothing is there."""
+        source = self.repository.place.path(path.rstrip("/"))
+        if not os.path.lexists(source):
+            return False
+        target = os.path.join(self.aside, path.rstrip("/"))
+        while os.path.lexists(target):
+            target += "~"
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        make_usable(os.path.dirname(source))
+        shutil.move(source, target)
+        self._remove_empty(os.path.dirname(source))
+        return True
 
-    def put_back(self, differing: list[TreeChange]) -> None:
+    def put_back(self, differing: Sequence[TreeChange]) -> None:
         """Remove what was not there, write what was."""
         for entry in differing:
             if entry.old_mode == NOTHING and not is_among(entry.path, self.known.spared):
@@ -93,7 +97,7 @@ class FileRestore:
             self.make_way_above(entry.path)
             unseen = entry.mode == NOTHING and os.path.lexists(path)
             if entry.old_mode != LINK and (unseen or _is_directory(path)):
-                self.put_aside([entry.path])
+                self.put_aside(entry.path)
         moved = [entry for entry in written if entry.mode == entry.old_mode == LINK]
         self._write([entry for entry in written if entry not in moved])
         for entry in moved:
@@ -114,7 +118,7 @@ class FileRestore:
 
     def _remove(self, entry: TreeChange) -> None:
         if entry.mode == LINK:
-            self.put_aside([entry.path])
+            self.put_aside(entry.path)
             return
         path = self.repository.place.path(entry.path)
         self._make_usable_above(path)
@@ -140,7 +144,13 @@ class FileRestore:
         for above in ("/".join(parts[:depth]) for depth in range(1, len(parts))):
             path = self.repository.place.path(above)
             if os.path.lexists(path) and not _is_directory(path):
-                self.put_aside([above])
+                self.put_aside(above)
+
+    def make_way_for(self, name: str) -> None:
+        """Make room for what git does not see: what stands in its place is put aside."""
+        self.make_way_above(name)
+        self.put_aside(name)
+        os.makedirs(os.path.dirname(self.repository.place.path(name)), exist_ok=True)
 
     def _make_usable_above(self, path: str) -> None:
         above = os.path.dirname(path)
@@ -171,13 +181,11 @@ def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
     if no git is at work: an agent that is cut leaves such behind."""
     new, lock = f"{index}.ralph", f"{index}.lock"
     if content(index) == content(saved):
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+        remove_file(new)
         return
     made, locked = lstat(new), lstat(lock)
     if not (made and locked and os.path.samestat(made, locked)):  # else we were killed with it
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+        remove_file(new)
         if os.path.exists(saved):
             git_work.copy_index(saved, new)
         else:
@@ -192,8 +200,7 @@ def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
     if os.path.exists(saved):
         os.rename(lock, index)
     else:
-        with suppress(FileNotFoundError):
-            os.unlink(index)
+        remove_file(index)
         os.unlink(lock)
     os.unlink(new)
 
@@ -202,8 +209,7 @@ def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
     if time.monotonic() < deadline:
         time.sleep(0.05)
     elif is_idle():
-        with suppress(FileNotFoundError):
-            os.unlink(lock)
+        remove_file(lock)
     else:
         message = f"another git is at work; if there is none: rm {lock}"
         raise StateError(message, "Then go on: ralph resume")
@@ -228,9 +234,21 @@ def when_unlocked(repository: Repository, change: Callable[[], GitResult]) -> Gi
     return done
 
 
+# Writes entries, as `ls-files --stage` shows them, into an index.
+ENTER = ("update-index", "--replace", "-z", "--index-info")
+
+
 def index_lines(entries: Iterable[TreeChange]) -> bytes:
     """Entries as they were, for `git update-index --index-info`."""
     return git_work.nul_joined(f"{e.old_mode} {e.old_identifier}\t{e.path}" for e in entries)
+
+
+def mark(path: str, text: str | None) -> None:
+    """Remember what is under way, for whoever goes on after a kill; None: nothing is."""
+    if text is not None:
+        write_atomically(path, text, 0o600)
+    elif os.path.exists(path):
+        os.unlink(path)
 
 
 def content(path: str) -> bytes | None:
@@ -266,15 +284,3 @@ def make_usable(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def differing(repository: Repository, tree: str, to: str) -> list[TreeChange]:
-    """The paths in which two trees differ."""
-    if tree == to:
-        return []
-    parts = repository.names("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
-    entries = []
-    for fields, path in zip(parts[::2], parts[1::2], strict=True):
-        mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
-        entries.append(TreeChange(path, mode, identifier, old_mode, old_identifier))
-    return entries

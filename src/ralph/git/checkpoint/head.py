@@ -1,8 +1,7 @@
-"""Puts HEAD and its branch back, and settles what an agent did to them before a task's work is
-committed (ADR 28)."""
+"""Puts HEAD and its branch back, and settles what an agent did to them (ADR 28)."""
 
 from ralph.errors import StateError
-from ralph.git.checkpoint.files import when_unlocked
+from ralph.git.checkpoint.files import ENTER, when_unlocked
 from ralph.git.checkpoint.work import Checkpoint, Work
 from ralph.git.repository import Repository, nul_joined
 from ralph.git.status import TreeStatus
@@ -32,7 +31,7 @@ def put_head_back(repository: Repository, to: Checkpoint, seen: TreeStatus, tip:
         if seen.branch or seen.head != to.head:
             repository.ask("update-ref", "--no-deref", *reflog, "HEAD", to.head)
         return True
-    if tip != to.head and not move(repository, to.branch, to.head, tip):
+    if (tip or to.head) and not move(repository, to.branch, to.head, tip):
         return False
     if seen.branch != to.branch:
         repository.ask("symbolic-ref", *reflog, "HEAD", to.branch)
@@ -73,8 +72,7 @@ class AgentCommits:
         raise StateError("others commit here at the same time", "Go on: ralph resume")
 
     def _persons_paths(self, new: list[str]) -> list[str]:
-        """The paths of a person's in new commits; against the first parent, so that a merge counts
-        with all that it brought."""
+        """The user's paths in new commits. A merge counts with all that it brought."""
         if not new or not self.work.persons_paths:
             return []
         without = (f"^{self.since.head}",) if self.since.head else ()
@@ -99,8 +97,7 @@ class AgentCommits:
         gone = sorted({*self.work.persons_paths, *old, *now})
         none = (f"0 {repository.place.zeros}\t{path}" for path in gone)
         text = nul_joined((*none, *old.values()))
-        words = ("update-index", "--replace", "-z", "--index-info")
-        done = when_unlocked(repository, lambda: repository.run(*words, stdin=text))
+        done = when_unlocked(repository, lambda: repository.run(*ENTER, stdin=text))
         if done.code != 0:
             raise StateError(f"git update-index: {done.said}", "Try: git status")
 

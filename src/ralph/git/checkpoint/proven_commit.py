@@ -2,25 +2,26 @@
 they change is found, and the commit taken back."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 
 from ralph.errors import AbortedError, StateError
-from ralph.files.state_dir import unwritable_state, write_atomically
-from ralph.git.checkpoint.files import content, differing, index_lines, when_unlocked
+from ralph.files.state_dir import writing_state
+from ralph.git.checkpoint.files import ENTER, content, index_lines, mark, when_unlocked
 from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import GitResult, nul_joined, scratch_index
+from ralph.git.repository import GitResult, call, nul_joined, scratch_index
+from ralph.git.under_way import under_way
 from ralph.kernel.ports import Committed
-from ralph.kernel.proof import OF_GIT, Stand
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Command, Starter, start
+from ralph.kernel.world import OF_GIT, Stand
+from ralph.processes.child import Command, Starter, run_and_hear, start
 
 _MOST_SAID = 64 << 10  # bytes of a refusal
 _LONGEST_COMMIT = 3600.0  # seconds
 _TOO_LONG = "the commit's hooks took too long"
 # Git tidies up after some commits; in the background it would be ended with the commit.
 _OPTIONS = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
+_PLAIN = frozenset({"--quiet", "--no-status", "--cleanup=whitespace"})  # change nothing in a commit
 _GO_ON = "Fix that, then go on: ralph resume"
 _MARKER = "committing"  # in the run's directory
 
@@ -31,40 +32,47 @@ def patient(seconds: float, longest: float | None = None) -> Cut | None:
     return Cut(_TOO_LONG, grace=1.0) if seconds >= most else None
 
 
+def _cleaned(message: bytes) -> bytes:
+    """A message as git keeps it: no blanks at the ends of lines, no two empty lines."""
+    lines = [line.rstrip(b" \t\r") for line in message.split(b"\n")]
+    kept = [line for line, before in zip(lines, [b"", *lines], strict=False) if line or before]
+    return b"\n".join(kept).rstrip(b"\n") + b"\n" if any(kept) else b""
+
+
 @value
 class ProvenCommit:
-    """Commits on an index of our own. `watch` is asked every 250 ms with the seconds since the
-    start."""
+    """Commits on an index of our own. `watch` is asked every 250 ms, with the seconds so far."""
 
     trees: GitTrees
     start: Starter = start
     watch: Callable[[float], Cut | None] = patient
 
     def __call__(
-        self, stand: Stand, words: tuple[str, ...], records: Iterable[str] = ()
+        self,
+        stand: Stand,
+        message: tuple[str, ...],
+        options: tuple[str, ...] = (),
+        records: Iterable[str] = (),
     ) -> Committed:
         """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
-        killed run has committed is found again."""
-        place = self.trees.repository.place
-        with scratch_index(self.trees.run_dir) as index:
-            self.trees.stage(index, stand)
-            there = {path: os.path.lexists(place.path(path)) for path in records}
-            gone = [path for path, is_there in there.items() if not is_there]
-            staged = self.trees.view.stage(index, gone, [path for path in there if there[path]])
-            if staged.code != 0:
-                raise StateError(f"the work cannot be committed: {staged.said}", _GO_ON)
-            tree = self.trees.view.identifier("write-tree", index=index)
-            done = self._done_before(stand, tree)
-            if done is not None:
-                return done
-            if tree == (self._tree_of(stand.head) or self.trees.view.empty):
-                return Committed(commit=stand.head)
-            self._mark(stand.head)
-            said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
+        killed run has committed is found again. The message is given by its paragraphs."""
+        trees, repository = self.trees, self.trees.repository
+        entries = trees.view.entries(tuple(records), trees.run_dir)
+        tree = trees.view.edited(trees.commit_tree(stand), entries)
+        done = self._done_before(stand, tree)
+        if done is not None:
+            return done
+        if tree == (repository.tree_of(stand.head) or trees.view.empty):
+            return Committed(commit=stand.head)
+        self._mark(stand.head)
+        said = when_unlocked(repository, lambda: self._commit(stand, tree, message, options))
         if said.code != 0:
             self._mark(None)
             # Some hooks fix files, refuse, and want them added.
             return Committed(False, said.said, altered=self._since(stand, records))
+        if head := said.output.decode():
+            self._tell_index(stand.head, head)
+            return Committed(commit=head)
         made = self._compared(stand, tree)
         if made.altered or not self._has_hooks():
             return made
@@ -107,27 +115,58 @@ class ProvenCommit:
         head = repository.resolve("HEAD")
         if head == stand.head:
             return None
-        if self._tree_of(head) != tree:
+        if self.trees.repository.tree_of(head) != tree:
             said = repository.run("rev-list", "--parents", "-1", head).output.decode()
             follows = said.split()[1:2] == ([stand.head] if stand.head else [])
             if below is None or below.decode() != stand.head or not follows:
                 return Committed(False, "somebody has committed here since the work was proven")
         return self._compared(stand, tree)
 
-    def _commit(self, words: tuple[str, ...], index: str) -> GitResult:
-        """Git's answer. Who was in a hurry said nothing against the work: the run goes on with
-        it."""
+    def _commit(
+        self, stand: Stand, tree: str, message: tuple[str, ...], options: tuple[str, ...]
+    ) -> GitResult:
+        """Git's answer. `git commit` looks at every file: where it would run and ask nothing else,
+        the commit is made without it."""
+        repository, place = self.trees.repository, self.trees.repository.place
+        is_plain = not (self._has_hooks() or {*options} - _PLAIN or under_way(place.git_dir))
+        settings = ("config", "--get-regexp", r"^commit\.")
+        if is_plain and call(settings, place.top, repository.environ).code == 1:
+            return self._commit_tree(stand, tree, "\n\n".join(message))
+        with scratch_index(self.trees.run_dir) as index:
+            self.trees.stage(index, stand, tree)
+            paragraphs = (word for paragraph in message for word in ("-m", paragraph))
+            return self._by_git((*options, *paragraphs), index)
+
+    def _commit_tree(self, stand: Stand, tree: str, message: str) -> GitResult:
+        """The same commit by its parts; its name is the output."""
+        place, environ = self.trees.repository.place, self.trees.repository.environ
+        said = _cleaned(message.encode("utf-8", "surrogateescape"))
+        if not said:
+            return GitResult(1, b"", "Aborting commit due to empty commit message.")
+        parents = ("-p", stand.head) if stand.head else ()
+        made = call(("commit-tree", tree, *parents), place.top, environ, said)
+        if made.code != 0:
+            return made
+        what = os.fsdecode(said.partition(b"\n")[0])
+        words = ("-c", f"core.hooksPath={os.devnull}", "update-ref", "-m", f"commit: {what}")
+        made = replace(made, output=made.output.strip())
+        new, old = made.output.decode(), stand.head or place.zeros
+        moved = call((*words, "HEAD", new, old), place.top, environ)
+        if moved.code != 0:
+            return moved
+        # As `git commit` does, but deaf: no hook that an agent has set up is run for it.
+        self.trees.repository.run(*_OPTIONS, "maintenance", "run", "--auto", "--quiet")
+        return made
+
+    def _by_git(self, words: tuple[str, ...], index: str) -> GitResult:
+        """Git's answer. An interrupted commit says nothing against the work: the run goes on."""
         repository = self.trees.repository
         hooks = ("-c", f"core.hooksPath={repository.place.hooks}")
         argv = ("git", *hooks, *_OPTIONS, "commit", *words)
         environ = {**repository.environ, "GIT_INDEX_FILE": index}
         command = Command(argv, repository.place.top, environ)
         try:
-            with tempfile.TemporaryFile() as output:
-                child = self.start(command, log=output)
-                ended = child.wait(lambda: self.watch(child.seconds()))
-                output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
-                said = output.read().decode("utf-8", "replace").strip()
+            ended, said = run_and_hear(self.start, command, self.watch, _MOST_SAID)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", error)
             raise StateError(f"the work cannot be committed: git: {why}", _GO_ON) from error
@@ -144,7 +183,7 @@ class ProvenCommit:
         """HEAD holds what was proven, and the user's index knows it; or HEAD is as before."""
         repository = self.trees.repository
         head = repository.resolve("HEAD")
-        altered = tuple(self.trees.names(tree, head)) if self._tree_of(head) != tree else ()
+        altered = tuple(repository.differing(tree, repository.tree_of(head)))
         if altered:
             back = ("HEAD", stand.head, head) if stand.head else ("-d", "HEAD", head)
             repository.ask("update-ref", "-m", "ralph: take back what was not proven", *back)
@@ -156,9 +195,9 @@ class ProvenCommit:
     def _tell_index(self, old: str, new: str) -> None:
         """Let the user's index know the commit; what somebody else has staged stays staged."""
         repository = self.trees.repository
-        changed = differing(self.trees.view, old or self.trees.view.empty, new)
-        words, lines = ("update-index", "--replace", "-z", "--index-info"), index_lines(changed)
-        done = when_unlocked(repository, lambda: repository.run(*words, stdin=lines))
+        changed = self.trees.view.changes(old or self.trees.view.empty, new)
+        lines = index_lines(changed)
+        done = when_unlocked(repository, lambda: repository.run(*ENTER, stdin=lines))
         if done.code != 0:
             raise StateError(f"the index cannot be told of the commit: {done.said}", _GO_ON)
         # What it knows of these files is none of their times: git would look into them later.
@@ -166,19 +205,11 @@ class ProvenCommit:
         refresh = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
         repository.run(*refresh, stdin=names)
 
-    def _tree_of(self, commit: str) -> str:
-        return self.trees.repository.resolve(f"{commit}^{{tree}}") if commit else ""
-
     @property
     def _marker(self) -> str:
         return os.path.join(self.trees.run_dir, _MARKER)
 
     def _mark(self, head: str | None) -> None:
         """Remember on top of what we commit, or that we do not."""
-        try:
-            if head is not None:
-                write_atomically(self._marker, head, 0o600)
-            elif os.path.exists(self._marker):
-                os.unlink(self._marker)
-        except OSError as error:
-            raise unwritable_state(self.trees.run_dir, error) from error
+        with writing_state(self.trees.run_dir):
+            mark(self._marker, head)

@@ -6,26 +6,19 @@ from functools import partial
 
 from ralph.errors import StateError
 from ralph.files.state_dir import write_atomically
-from ralph.git import repository, status, under_way
-from ralph.git.checkpoint import nested
-from ralph.git.checkpoint.files import (
-    NOTHING,
-    FileRestore,
-    TreeChange,
-    content,
-    differing,
-    index_lines,
-    make_usable,
-    put_index_back,
-)
+from ralph.git import status, under_way
+from ralph.git.checkpoint.copies import CopiedFile, put_file_back, put_repository_back
+from ralph.git.checkpoint.files import content, make_usable, mark, put_index_back
 from ralph.git.checkpoint.head import put_head_back
-from ralph.git.checkpoint.ignored import put_back
-from ralph.git.checkpoint.lost_refs import BringBack
+from ralph.git.checkpoint.refs import LostRefs
 from ralph.git.checkpoint.work import Checkpoint, Work
+from ralph.git.repository import NOTHING, TreeChange
 from ralph.git.status import TreeStatus, is_among
+from ralph.git.view import is_repository
 from ralph.kernel.value import value
 from ralph.text.words import listed
 
+_RULES = frozenset({".gitignore", ".gitattributes"})
 _TRIES = 3
 
 
@@ -44,20 +37,15 @@ class Restore:
     def __init__(self, work: Work, to: Checkpoint, label: str) -> None:
         self._work, self._to, self._label = work, to, label
         self._repository, self._place = work.repository, work.repository.place
-        self._apart = work.apart(to)
-        self._files = FileRestore(
-            work.repository,
-            work.workspace,
-            work.run_dir,
-            os.path.join(work.run_dir, "aside", label),
-            self._apart,
-        )
+        self._files = work.files(to, label)
+        self._apart = self._files.known
         self._ref = ""
+        self._marker = os.path.join(work.run_dir, "restoring")  # holds the ref of one under way
 
     def __call__(self) -> str:
         try:
             ref = self._all()
-            BringBack(self._work, self._work.refs_at(self._to), self._label, self._to.branch)()
+            LostRefs(self._work, self._apart, self._label).bring_back(but=self._to.branch)
             self._put_unseen_back()
             self._work.note_inner_changes("Not undone", self._apart.inner)
         except (OSError, StateError) as error:
@@ -93,25 +81,27 @@ class Restore:
         kept = self._kept()
         if self._is_there(seen, tree):
             return kept[-1].ref if kept else ""
-        differing = self._differing(tree)
-        self._ref = self._save(seen, tip, tree, differing, kept)
+        wrong = self._repository.changes(tree, self._to.tree)
+        self._ref = self._save(seen, tip, tree, wrong, kept)
         if self._was_killed(self._ref):
-            self._save_also(tree, differing)
-        self._mark(self._ref)
+            self._save_also(tree, wrong)
+        mark(self._marker, self._ref)
         under_way.forget(self._repository)
         if not put_head_back(self._repository, self._to, seen, tip):
             return None
-        if self._put_rules_back(seen, differing):
+        if self._put_rules_back(seen, wrong):
             seen = self._look()
             tree = self._work.tree_of(seen)
-            differing = self._differing(tree)
-            self._save_also(tree, differing)
-        self._files.put_aside(path for path in seen.apart if not is_among(path, self._apart.apart))
-        self._files.put_back(differing)
+            wrong = self._repository.changes(tree, self._to.tree)
+            self._save_also(tree, wrong)
+        for path in seen.apart:
+            if not is_among(path, self._apart.apart):
+                self._files.put_aside(path)
+        self._files.put_back(wrong)
         self._files.put_modes_back()
         idle = partial(under_way.is_idle, self._repository)
         put_index_back(self._to.index, self._repository.index, idle)
-        self._mark("")
+        mark(self._marker, None)
         return self._ref
 
     # What is there
@@ -147,9 +137,6 @@ class Restore:
             return now == then
         words = ("ls-files", "--stage", "-v", "-z")
         return self._repository.ask(*words) == self._repository.ask(*words, index=self._to.index)
-
-    def _differing(self, tree: str, to: str = "") -> list[TreeChange]:
-        return differing(self._repository, tree, to or self._to.tree)
 
     def _new_rules(self, seen: TreeStatus) -> list[str]:
         """Rules that hide themselves, new in a directory of the work: they would hide more."""
@@ -193,20 +180,20 @@ class Restore:
         seen: TreeStatus,
         tip: str,
         tree: str,
-        differing: list[TreeChange],
+        wrong: tuple[TreeChange, ...],
         kept: list[SavedCommit],
     ) -> str:
         """The ref that keeps what stands there: a new one, unless nothing is new to an older."""
         parents = list(dict.fromkeys(commit for commit in (seen.head, tip) if commit))
         for old in reversed(kept):
-            if self._knows(old, tree, differing, parents):
+            if self._knows(old, tree, wrong, parents):
                 return old.ref
         ref = f"{self._work.refs}/{self._label}" + (f".{len(kept)}" if kept else "")
-        self._repository.ask("update-ref", ref, self._work.save(tree, parents, self._what))
+        self._repository.save(ref, tree, parents, self._what)
         return ref
 
     def _knows(
-        self, old: SavedCommit, tree: str, differing: list[TreeChange], parents: list[str]
+        self, old: SavedCommit, tree: str, wrong: tuple[TreeChange, ...], parents: list[str]
     ) -> bool:
         """True if all that is there is of the checkpoint or of what was saved. What comes to light
         when we were killed can be added."""
@@ -215,40 +202,25 @@ class Restore:
         adding = self._was_killed(old.ref)
         others = {
             entry.path
-            for entry in self._differing(tree, old.tree)
+            for entry in self._repository.changes(tree, old.tree)
             if not (adding and entry.old_mode == NOTHING)
         }
-        return not any(each.path in others and each.mode != NOTHING for each in differing)
-
-    @property
-    def _marker(self) -> str:
-        return os.path.join(self._work.run_dir, "restoring")
-
-    def _mark(self, ref: str) -> None:
-        """Remember which restore is under way, or that none is."""
-        if ref:
-            write_atomically(self._marker, ref, 0o600)
-        elif os.path.exists(self._marker):
-            os.unlink(self._marker)
+        return not any(each.path in others and each.mode != NOTHING for each in wrong)
 
     def _was_killed(self, ref: str) -> bool:
         return content(self._marker) == ref.encode()
 
-    def _save_also(self, tree: str, differing: list[TreeChange]) -> None:
+    def _save_also(self, tree: str, wrong: tuple[TreeChange, ...]) -> None:
         """Add what came to light since, as when the old rules are back, to what was saved."""
         saved = self._repository.identifier("rev-parse", f"{self._ref}^{{tree}}")
-        new = {entry.path for entry in differing if entry.mode != NOTHING}
-        found = (each for each in self._differing(saved, tree) if each.mode == NOTHING)
-        come = [each for each in found if each.path in new]
+        new = {entry.path for entry in wrong if entry.mode != NOTHING}
+        found = self._repository.changes(saved, tree)
+        come = {e.path: e.before for e in found if e.mode == NOTHING and e.path in new}
         if not come:
             return
-        with repository.scratch_index(self._work.run_dir) as index:
-            self._repository.ask("read-tree", saved, index=index)
-            words = ("update-index", "-z", "--index-info")
-            self._repository.ask(*words, stdin=index_lines(come), index=index)
-            whole = self._repository.identifier("write-tree", index=index)
+        whole = self._repository.edited(saved, come)
         parents = self._repository.identifier("rev-parse", f"{self._ref}^@").split()
-        self._repository.ask("update-ref", self._ref, self._work.save(whole, parents, self._what))
+        self._repository.save(self._ref, whole, parents, self._what)
 
     @property
     def _what(self) -> str:
@@ -256,9 +228,9 @@ class Restore:
 
     # Putting it back
 
-    def _put_rules_back(self, seen: TreeStatus, differing: list[TreeChange]) -> bool:
-        """Put back the rules that say what is ignored; true if they were others."""
-        rules = [entry for entry in differing if entry.is_rule]
+    def _put_rules_back(self, seen: TreeStatus, wrong: tuple[TreeChange, ...]) -> bool:
+        """Restore the rules of ignored files and attributes; true if they differed."""
+        rules = [entry for entry in wrong if os.path.basename(entry.path) in _RULES]
         hidden = (*self._new_rules(seen), *self._inner_repositories())
         path, text = self._place.exclude, self._apart.exclude
         changed = self._work.exclude() != text
@@ -269,28 +241,34 @@ class Restore:
             with open(f"{path}.ralph", "wb") as file:
                 file.write(os.fsencode(text))
             os.replace(f"{path}.ralph", path)
-        self._files.put_aside(hidden)
+        for name in hidden:
+            self._files.put_aside(name)
         self._files.put_back(rules)
         return bool(rules or hidden or changed)
 
     def _put_unseen_back(self) -> None:
         """Put back what git does not see: inner repositories and ignored files."""
-        directory, to = os.path.dirname(self._to.index), self._to
-        copies = self._work.repositories_at(to)
-        inner, lost = nested.put_back(self._files, copies, directory)
-        if inner:
-            self._note_back("Put back, a repository of its own", inner)
+        directory, aside = os.path.dirname(self._to.index), self._files.aside
+        inner: list[str] = []
+        lost: list[str] = []
+        ignored = []
+        for path, (name, _) in self._apart.repositories.items():
+            if is_repository(self._place.path(path)):
+                continue
+            if name:
+                put_repository_back(self._files, path, os.path.join(directory, name))
+            (inner if name else lost).append(path)
+        for path, (name, size, mode, changed) in self._apart.copies.items():
+            copy, kept = CopiedFile(name, size, mode, (*changed,)), os.path.join(directory, name)
+            if put_file_back(self._files, path, copy, kept):
+                ignored.append(path)
+        for what, paths in (("a repository of its own", inner), ("though git ignores it", ignored)):
+            stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
+            if paths:
+                self._work.note(f"Put back, {what}: {listed(paths)}{stood}")
         if lost:
             why = "too large to be copied, or not readable"
             self._work.note(f"Not undone, {why}: {listed(lost)} is gone")
-        ignored = put_back(self._files, self._work.copies_at(to), directory)
-        if ignored:
-            self._note_back("Put back, though git ignores it", ignored)
-
-    def _note_back(self, what: str, paths: list[str]) -> None:
-        aside = self._files.aside
-        stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
-        self._work.note(f"{what}: {listed(paths)}{stood}")
 
 
 def give_back(work: Work, since: Checkpoint, label: str) -> tuple[str, tuple[str, ...]]:
@@ -300,17 +278,16 @@ def give_back(work: Work, since: Checkpoint, label: str) -> tuple[str, tuple[str
     # A gate may write what it likes.
     persons = work.persons_paths.difference(work.trees.memo.left_out)
     tree = work.tree() if persons else ""
-    found = differing(work.repository, tree, since.tree) if persons else []
+    found = work.repository.changes(tree, since.tree) if persons else []
     entries = [entry for entry in found if entry.path in persons]
     if not entries:
         return "", ()
     ref = f"{work.refs}/{label}"
     if not work.repository.resolve(ref):
         parents = [work.head()] if work.head() else []
-        saved = work.save(tree, parents, "what stood in the place of a person's files")
-        work.repository.ask("update-ref", ref, saved)
-    aside = os.path.join(work.run_dir, "aside", label)
-    files = FileRestore(work.repository, work.workspace, work.run_dir, aside, work.apart(since))
+        what = "what stood in the place of a person's files"
+        work.repository.save(ref, tree, parents, what)
+    files = work.files(since, label)
     files.put_back(entries)
     files.put_modes_back()
     return ref, tuple(entry.path for entry in entries)

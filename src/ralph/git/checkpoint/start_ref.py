@@ -6,39 +6,44 @@ refs/ralph/<run>/start`, `git restore --source=refs/ralph/<run>/start FILE`.
 """
 
 import os
+import shutil
+import time
 from collections.abc import Iterable
 
 from ralph.files.state_dir import write_atomically
-from ralph.git.checkpoint.files import LINK, NOTHING, differing
-from ralph.git.checkpoint.refs import stash_of
+from ralph.git.checkpoint.files import LINK
 from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import Repository
+from ralph.git.repository import NOTHING, SCRATCH, Repository
+from ralph.git.status import hashed, look
+from ralph.git.view import DIRECTORY as VIEW
 
 _MOST_STASHES = 100
 _KEPT_FOR = 30 * 24 * 3600.0
 _INDEX = 2  # parents of ours before those that are stashes
+CHECKPOINTS = "checkpoints"  # in a run's directory
 KEPT = "start-kept"  # in the run's directory, once all is kept
 
 
 def start_ref(run_dir: str) -> str:
-    """The ref of a run."""
     return f"refs/ralph/{os.path.basename(run_dir)}/start"
 
 
 def keep_start(trees: GitTrees) -> None:
     """Keep what is not committed, and stashes, if there are any; who is killed calls it again."""
     repository, ref = trees.repository, start_ref(trees.run_dir)
-    seen, stashes = trees.seen, _stashes(repository)
-    if (seen.changed or stashes) and not repository.resolve(ref):
-        base = seen.head or saved(repository, trees.view.empty, [], "nothing")
+    stashes = _stashes(repository)
+    if not trees.has_begun and (stashes or look(repository).changed or repository.hidden()):
+        trees.begin()  # a clean project may never need what that costs
+    seen = trees.seen if trees.has_begun else None
+    if seen is not None and (seen.changed or stashes) and not repository.resolve(ref):
+        base = seen.head or repository.commit(trees.view.empty, [], "nothing")
         tree = trees.view.tree(seen)
         index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
         parents = [base]
         if stashes or index != repository.resolve(f"{base}^{{tree}}"):
-            parents.append(saved(repository, index, parents, "index"))
-        words = "what was not committed when the run began"
-        commit = saved(repository, tree, [*parents, *stashes], words)
-        repository.ask("update-ref", ref, commit)
+            parents.append(repository.commit(index, parents, "index"))
+        what = "what was not committed when the run began"
+        repository.save(ref, tree, [*parents, *stashes], what)
     write_atomically(os.path.join(trees.run_dir, KEPT), ref, 0o600)
 
 
@@ -47,28 +52,16 @@ def is_kept(run_dir: str) -> bool:
     return os.path.exists(os.path.join(run_dir, KEPT))
 
 
-def saved(repository: Repository, tree: str, parents: list[str], what: str) -> str:
-    """A commit of a tree, on no branch."""
-    words = [word for parent in parents for word in ("-p", parent)]
-    message = f"ralph: {what}\n".encode("utf-8", "replace")
-    return repository.identifier("commit-tree", tree, *words, stdin=message)
-
-
-def trees_of(repository: Repository, ref: str) -> tuple[str, ...]:
-    """HEAD of then, the work tree, and the index where it differed; nothing without the ref."""
-    parents = _parents(repository, ref)[:_INDEX]
-    return (parents[0], ref, *parents[1:]) if parents else ()
-
-
 def is_needed(repository: Repository, ref: str, now: float) -> bool:
     """True if something that it keeps is gone from the project, and not long ago."""
     made = repository.run("log", "-1", "--no-show-signature", "--format=%ct", ref).output
     if not made.strip().isdigit() or now - int(made) > _KEPT_FOR:
         return False
-    if not {*_stashes(repository)}.issuperset(_parents(repository, ref)[_INDEX:]):
+    parents = repository.run("rev-parse", "--verify", "--quiet", f"{ref}^@").output.decode().split()
+    if not {*_stashes(repository)}.issuperset(parents[_INDEX:]):
         return True
-    base, tree, *index = trees_of(repository, ref)
-    kept = _changed(repository, base, tree)
+    base, *index = parents[:_INDEX]
+    kept = _changed(repository, base, ref)
     if _digests(repository, kept) != kept:
         return True
     staged = _changed(repository, base, index[0]) if index else {}
@@ -81,7 +74,7 @@ def is_needed(repository: Repository, ref: str, now: float) -> bool:
 
 def _changed(repository: Repository, base: str, tree: str) -> dict[str, str]:
     """Blobs by path that a tree has and the other has not, "" where there is nothing any more."""
-    entries = [e for e in differing(repository, base, tree) if LINK not in (e.mode, e.old_mode)]
+    entries = [e for e in repository.changes(base, tree) if LINK not in (e.mode, e.old_mode)]
     return {e.path: "" if e.old_mode == NOTHING else e.old_identifier for e in entries}
 
 
@@ -93,20 +86,67 @@ def _digests(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
         if os.path.islink(place):
             target = os.fsencode(os.readlink(place))
             found[path] = repository.identifier("hash-object", "--stdin", stdin=target)
-        elif os.path.isfile(place) and "\n" in path:
-            found[path] = repository.identifier("hash-object", "--", place)
         elif os.path.isfile(place):
             plain.append(path)
-    sent = os.fsencode("".join(f"{path}\n" for path in plain))
-    said = repository.ask("hash-object", "--stdin-paths", stdin=sent) if plain else b""
-    return {**found, **dict(zip(plain, said.decode().split(), strict=True))}
-
-
-def _parents(repository: Repository, ref: str) -> list[str]:
-    said = repository.run("rev-parse", "--verify", "--quiet", f"{ref}^@")
-    return said.output.decode().split()
+    return found | hashed(repository, plain)
 
 
 def _stashes(repository: Repository) -> list[str]:
     """Newest first."""
-    return list(dict.fromkeys(commit for commit, _ in stash_of(repository)))[:_MOST_STASHES]
+    return list(dict.fromkeys(commit for commit, _ in repository.stash()))[:_MOST_STASHES]
+
+
+def forget_run(repository: Repository, run_dir: str) -> None:
+    """Forget a run that is over, except saved restores and work that is gone since it began."""
+    start = start_ref(run_dir)
+    if repository.resolve(start) and not is_needed(repository, start, time.time()):
+        forget_refs(repository, (start,))
+    refs = os.path.dirname(start)
+    forget_refs(repository, (f"{refs}/checkpoint-*", f"{refs}/work-*"))
+    for name in os.listdir(run_dir):
+        if name in (CHECKPOINTS, VIEW) or name.startswith(SCRATCH):
+            shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)
+
+
+def forget_before(repository: Repository, run_dir: str, number: int) -> None:
+    """Forget older checkpoints: the copies of a long run would be many."""
+    above = os.path.join(run_dir, CHECKPOINTS)
+    old = [name for name in os.listdir(above) if name.isdecimal() and int(name) < number]
+    run = os.path.basename(run_dir)
+    if old:
+        forget_refs(repository, (f"refs/ralph/{run}/checkpoint-{name}" for name in old))
+    for name in old:
+        shutil.rmtree(os.path.join(above, name), ignore_errors=True)
+
+
+def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
+    said = repository.ask("for-each-ref", "--format=delete %(refname)", *patterns)
+    if said:
+        repository.ask("update-ref", "--stdin", stdin=said)
+
+
+def sweep(repository: Repository, run_dir: str) -> None:
+    """Forget the runs of this workspace that were killed after their last word. Of a run that is
+    not in this workspace's directory nobody can say here whether it is over."""
+    patterns = (f"refs/ralph/*/{name}" for name in ("start", "checkpoint-*", "work-*"))
+    said = repository.ask("for-each-ref", "--format=%(refname)", *patterns)
+    runs = {name.split("/")[2] for name in os.fsdecode(said).split("\n") if name}
+    above, own = os.path.split(run_dir)
+    for run in sorted(runs - {own}):
+        directory, lead = os.path.join(above, run), run.rpartition("-")[0]
+        worker = os.path.join(above, lead, "runs", run) if lead != own else ""
+        if os.path.isdir(directory) and _is_over(directory):
+            forget_run(repository, directory)
+        elif os.path.isdir(worker):  # nobody goes on with it, since we have begun
+            forget_run(repository, worker)
+
+
+def _is_over(run_dir: str) -> bool:
+    """One that was asked to stop can go on; so can one whose journal cannot be read, perhaps."""
+    from ralph.journal.runs import Run, account_of
+    from ralph.kernel.verdict import is_interrupted
+
+    above, name = os.path.split(run_dir)
+    account = account_of(Run(name, os.path.dirname(above)))
+    stop = account.state.stop
+    return not account.problem and stop is not None and not is_interrupted(stop)

@@ -2,42 +2,48 @@
 
 import json
 import os
-import shutil
+import time
+from collections.abc import Mapping
 from dataclasses import asdict
 
-from ralph.errors import StateError
+from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
-from ralph.files.state_dir import shown_path, unwritable_state, writable_dir, write_atomically
+from ralph.files.state_dir import shown_path, writable_dir, write_atomically, writing_state
 from ralph.git.checkpoint.files import (
+    ENTER,
     LINK,
-    NOTHING,
     Apart,
     FileRestore,
-    TreeChange,
     content,
-    differing,
     index_lines,
 )
-from ralph.git.ignore_rules import Rules
-from ralph.git.repository import Repository, copy_index, scratch_index
-from ralph.git.status import TreeStatus, inner_changes, is_checked_out
+from ralph.git.repository import (
+    NOTHING,
+    Repository,
+    RepositoryPlace,
+    TreeChange,
+    copy_index,
+    find,
+)
+from ralph.git.status import CleanLook, TreeStatus, inner_changes, is_checked_out
 from ralph.git.uncommitted_text import is_ours
-from ralph.git.view import View
+from ralph.git.view import IgnoreRules, View, signature
 from ralph.kernel.facts import Proved
-from ralph.kernel.findings import Finding
-from ralph.kernel.proof import GATE, HEAD, OF_GIT, REFS, SETTINGS, Stand
+from ralph.kernel.findings import PROOF, Finding
+from ralph.kernel.ports import Trees
 from ralph.kernel.value import replace, value
+from ralph.kernel.world import HEAD, OF_GIT, REFS, SETTINGS, Stand
 from ralph.text.words import listed
 
 PINNED = "git.json"  # where the repository is, in the run's directory
 MEMO = "trees.json"  # beside it
-_MOST_NAMES = 8  # differences that are remembered
+_SOON = 2.0  # seconds in which nobody else is likely to change a file
+_MOST_RUNS = 20  # that are asked what their gates made
 _OUR_REFS = b" refs/ralph/"
 _NOT_CHECKED_OUT = (
     "It is not checked out here, so git keeps nothing of them: undo them. (To work on it: git"
     " submodule update --init; with --parallel that is for the setting loop.setup.)"
 )
-_NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
 
 
 @value
@@ -48,9 +54,10 @@ class Memo:
     tree: str
     inner: tuple[str, ...]  # submodules that a person had changed by then
     left_out: tuple[str, ...] = ()  # files that only gates made
+    staged: tuple[str, ...] = ()  # what a person had staged
 
 
-class GitTrees:
+class GitTrees(Trees):
     """Looks at a work tree. Every path is relative to the top of the repository."""
 
     def __init__(
@@ -62,67 +69,66 @@ class GitTrees:
         shared: bool = False,
         mixes: bool = True,
     ) -> None:
-        """Where the repository is `shared` with other workers, its branches are theirs to move.
-        What a person had not committed and a turn changes is committed where the run `mixes`
-        them."""
+        """Branches of a repository that is `shared` with other workers are theirs to move. A run
+        that `mixes` commits what a person had not committed and a turn has changed."""
         self.repository, self.view = repository, View(repository, run_dir)
         self.workspace, self.run_dir = os.path.realpath(workspace), os.path.abspath(run_dir)
         self._shared, self._mixes = shared, mixes
-        self._rules = Rules(self.view)
+        self._rules = IgnoreRules(self.view)
         self._memo: Memo | None = None
         self._last: tuple[TreeStatus, str] | None = None  # what was seen, and its tree
         self._stand = Stand()  # the same with what is beside the files
-        self._held: Stand | None = None
+        self._looked = self._held = 0.0  # when that was, and how long it holds
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
-        self._names: dict[tuple[str, str], list[str]] = {}  # in which trees differ
 
-    @property
-    def has_begun(self) -> bool:
-        """True if the run began already, perhaps in another process."""
-        return os.path.exists(os.path.join(self.run_dir, MEMO))
-
-    def begin(self) -> None:
-        """Remember what there is before the first turn; a run that goes on remembers it already."""
+    def begin(self, clean: CleanLook | None = None) -> None:
+        """Remember what there is before the first turn; a run that goes on remembers it already.
+        Right after a `clean` look, files need not be read again."""
         self.view.begin()
         self._memo = self._remembered()
         if self._memo is not None:
             return
+        if clean is not None and clean.index == signature(self.repository.index):
+            tree = self.view.take_clean(clean.seen)
+            if tree:
+                self._last, self._stand, self._looked = (clean.seen, tree), Stand(tree), clean.when
+                self.hold()
         stand = self.look()
-        inner = tuple(sorted(path for path, dirt in inner_changes(self.view).items() if dirt))
+        inner = tuple(sorted(inner_changes(self.view)))
         self._rules.remember(self.seen.ignored)
-        self._remember(Memo(stand.head, stand.tree, inner))
+        self._remember(Memo(stand.head, stand.tree, inner, staged=self.seen.staged))
 
     def pin(self) -> None:
         """Write down where the repository is, for a run that goes on."""
         path = os.path.join(self.run_dir, PINNED)
-        try:
+        with writing_state(self.run_dir):
             if not os.path.exists(path):
                 write_atomically(path, self.repository.place.text(), 0o600)
-        except OSError as error:
-            raise unwritable_state(self.run_dir, error) from error
 
     def yours(self) -> tuple[str, ...]:
-        """The paths that a person had not committed when the run began."""
-        names = self.names(self.memo.head or self.view.empty, self.memo.tree)
-        return tuple(path for path in names if not self.repository.place.is_ours(path))
+        """The paths that a person had not committed when the run began, or staged otherwise."""
+        names = self.view.differing(self.memo.head or self.view.empty, self.memo.tree)
+        mine = sorted({*names, *self.memo.staged})
+        return tuple(path for path in mine if not self.repository.place.is_ours(path))
 
     # ------------------------------------------------------------ the port
 
     def hold(self) -> None:
-        """Nothing can change until the next look: that one need not be made."""
-        self._held = self._stand
+        if self._last is not None:
+            self._held = self._looked + _SOON
 
     def look(self, after: str = "") -> Stand:
         """The work now."""
-        held, self._held = self._held, None
-        if held is not None:
-            self._stand = held
-            return held
+        held, self._held = time.monotonic() < self._held, 0.0
         refs = self._refs()
         head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
-        seen = self.view.look(head)
-        tree = self.view.tree(seen)
+        if held:
+            tree = self._stand.tree
+            seen = self.seen if head == self.seen.head else self._moved(head, tree)
+        else:
+            seen = self.view.look(head)
+            tree, self._looked = self.view.tree(seen), time.monotonic()
         before, self._last = self._last, (seen, tree)
         if before is not None and self._memo is not None and before[1] != tree:
             self._tell_apart(before[1], tree, head, by_gate=bool(after))
@@ -135,60 +141,56 @@ class GitTrees:
     def changed(self, since: Stand, now: Stand) -> frozenset[str]:
         """The paths that differ, and what moved beside them."""
         if not since.tree:
-            return frozenset(self.names(now.head or self.view.empty, now.tree))
-        paths = self.names(since.tree, now.tree) if since.tree != now.tree else []
+            return frozenset(self.view.differing(now.head or self.view.empty, now.tree))
+        paths = self.view.differing(since.tree, now.tree) if since.tree != now.tree else []
         return frozenset(paths).difference(self.memo.left_out) | since.moved(now)
 
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
         """Put these back as they were, and keep what stood there in `.ralph/reverted`."""
         kept_in = os.path.join(writable_dir(self.workspace, self.run_dir), "reverted", kept_as)
         now = self.look()
-        entries = [e for e in differing(self.view, now.tree, to.tree) if e.path in paths]
-        files = FileRestore(self.view, self.workspace, self.run_dir, kept_in, _NOTHING_APART)
+        entries = [e for e in self.view.changes(now.tree, to.tree) if e.path in paths]
+        files = FileRestore(self.view, self.workspace, self.run_dir, kept_in, Apart())
         moved = False
-        try:
+        message = f"cannot put {listed([e.path for e in entries], 3)} back"
+        with failing(message, "Fix that, then: ralph resume", StateError):
             # What was not there goes first: it may be a link where a directory has to be.
             for entry in sorted(entries, key=lambda entry: entry.old_mode != NOTHING):
                 if entry.old_mode != NOTHING:
                     files.make_way_above(entry.path)
                 if entry.mode != LINK:
-                    moved |= _move_away(self.repository.place.path(entry.path), kept_in, entry.path)
+                    moved |= files.put_aside(entry.path)
             files.put_back(entries)
-        except OSError as error:
-            message = f"cannot put {listed([e.path for e in entries], 3)} back: {error.strerror}"
-            raise StateError(message, "Fix that, then: ralph resume") from error
         if paths & OF_GIT:
             self._put_git_back(to, now, paths, kept_as)
-        staged = differing(self.view, now.tree, to.head or self.view.empty)
+        staged = self.view.changes(now.tree, to.head or self.view.empty)
         lines = index_lines(entry for entry in staged if entry.path in paths)
-        self.repository.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
+        self.repository.run(*ENTER, stdin=lines)
         self.look()
         return shown_path(kept_in, self.workspace) if moved else ""
 
     def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        """Uncommitted work inside a submodule, which is in no tree of ours, and changes outside of
-        the project, which are in no commit."""
+        """Uncommitted work inside submodules, and changes outside the project: in no commit."""
         outside = () if self._mixes else self._outside(stand)
         if outside:
             text = (
-                f"Files outside {self._inside} were changed: {listed(outside, _MOST_NAMES)}. A"
+                f"Files outside {self._inside} were changed: {listed(outside, 8)}. A"
                 f" commit of this project holds only what is below {self._inside}: undo the change."
             )
-            return (Finding(GATE, text, gist=f"outside: {listed(outside)}"),)
-        changes = inner_changes(self.view).items()
-        new = sorted(path for path, dirt in changes if dirt and path not in self.memo.inner)
+            return (Finding(PROOF, text, gist=f"outside: {listed(outside)}"),)
+        new = sorted({*inner_changes(self.view)}.difference(self.memo.inner))
         if not new:
             return ()
         there = all(is_checked_out(self.view, path) for path in new)
         remedy = "Commit them there, or undo them." if there else _NOT_CHECKED_OUT
         text = f"There are uncommitted changes inside the submodule {listed(new)}. {remedy}"
-        return (Finding(GATE, text, gist=f"submodules: {listed(new)}"),)
+        return (Finding(PROOF, text, gist=f"submodules: {listed(new)}"),)
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
         """The tree of a commit of the work, and the paths that it leaves out."""
         yours, mixed = self._persons(stand)
         tree = self.commit_tree(stand)
-        is_there = stand.head and self.repository.resolve(f"{stand.head}^{{tree}}") == tree
+        is_there = stand.head and self.repository.tree_of(stand.head) == tree
         return Proved(
             now,
             tree,
@@ -203,9 +205,8 @@ class GitTrees:
         )
 
     def uncommitted(self, stand: Stand) -> list[str]:
-        """The paths that differ from HEAD and are not Ralph's, a gate's, or a person's of before
-        the run."""
-        names = self.names(stand.head or self.view.empty, self.commit_tree(stand))
+        """Paths that differ from HEAD, without Ralph's, gates' and the user's earlier ones."""
+        names = self.view.differing(stand.head or self.view.empty, self.commit_tree(stand))
         return [path for path in names if not is_ours(path)]
 
     # ------------------------------------------------------------ what is in a commit
@@ -217,32 +218,28 @@ class GitTrees:
             return stand.tree
         key = (stand.tree, stand.head, *sorted(excluded))
         if key not in self._made:
-            with scratch_index(self.run_dir) as index:
-                self.stage(index, stand)
-                self._made = {key: self.view.identifier("write-tree", index=index)}
+            changes = self.view.changes(stand.tree, stand.head or self.view.empty)
+            entries = {e.path: e.before for e in changes if e.path in excluded}
+            self._made = {key: self.view.edited(stand.tree, entries)}
         return self._made[key]
 
-    def stage(self, index: str, stand: Stand) -> None:
-        """Write an index that holds what a commit on the stand's HEAD would."""
+    def stage(self, index: str, stand: Stand, tree: str) -> None:
+        """Write an index that holds this tree, which is nearly the stand's."""
         if self.view.holds(stand.tree):
             copy_index(self.view.index, index)
         else:
             self.view.ask("read-tree", stand.tree, index=index)
-        excluded = self._excluded(stand)
-        if excluded:
-            base = stand.head or self.view.empty
-            entries = [e for e in differing(self.view, stand.tree, base) if e.path in excluded]
-            words = ("update-index", "--replace", "-z", "--index-info")
-            self.view.ask(*words, stdin=index_lines(entries), index=index)
+        lines = index_lines(self.view.changes(stand.tree, tree))
+        if lines:
+            self.view.ask(*ENTER, stdin=lines, index=index)
 
     def _excluded(self, stand: Stand) -> frozenset[str]:
-        """Paths that differ from HEAD and are not to be committed: they stay as they are in
-        HEAD."""
+        """Paths that differ from HEAD and are not to be committed."""
         place, prefix = self.repository.place, self._inside
         not_ours = {*self.memo.left_out, *self._persons(stand)[0]}
         return frozenset(
             path
-            for path in self.names(stand.head or self.view.empty, stand.tree)
+            for path in self.view.differing(stand.head or self.view.empty, stand.tree)
             if path in not_ours or place.is_ours(path) or not path.startswith(prefix)
         )
 
@@ -257,22 +254,37 @@ class GitTrees:
         if not self._inside:
             return ()
         yours, ours = {*self.yours()}, self.repository.place.is_ours
-        names = self.names(stand.head or self.view.empty, stand.tree)
+        names = self.view.differing(stand.head or self.view.empty, stand.tree)
         others = (p for p in names if not p.startswith(self._inside) and not ours(p))
         return tuple(path for path in others if path not in yours)
 
     def _persons(self, stand: Stand) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """A person's uncommitted paths of before the run: those as they were then, and those
-        changed since."""
+        """The user's uncommitted paths from before the run: unchanged ones, changed ones."""
         persons = self.yours()
         if not persons:
             return (), ()
-        touched = {*self.names(self.memo.tree, stand.tree)} if self._mixes else set()
+        touched = {*self.view.differing(self.memo.tree, stand.tree)} if self._mixes else set()
         touched -= {*self.memo.left_out}
         same = tuple(path for path in persons if path not in touched)
         return same, tuple(path for path in persons if path in touched)
 
-    # ------------------------------------------------------------ parts
+    def _moved(self, head: str, tree: str) -> TreeStatus:
+        """What was seen, as it differs from another commit."""
+        ours = self.repository.place.is_ours
+        changes = [e for e in self.view.changes(tree, head or self.view.empty) if not ours(e.path)]
+        return replace(
+            self.seen,
+            head=head,
+            there=(),
+            gone=(),
+            staged=tuple(each.path for each in changes),
+            added=tuple(each.path for each in changes if each.kind == "added"),
+            removed=tuple(each.path for each in changes if each.kind == "deleted"),
+        )
+
+    @property
+    def has_begun(self) -> bool:
+        return self._memo is not None
 
     @property
     def memo(self) -> Memo:
@@ -281,26 +293,16 @@ class GitTrees:
 
     @property
     def seen(self) -> TreeStatus:
-        """The result of the last look."""
         if self._last is None:
             self.look()
         assert self._last is not None
         return self._last[0]
 
-    def names(self, one: str, other: str) -> list[str]:
-        """The paths in which two trees differ; asked often about the same."""
-        if (one, other) not in self._names:
-            words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
-            kept = list(self._names.items())[-_MOST_NAMES:]
-            self._names = {**dict(kept), (one, other): self.view.names(*words)}
-        return self._names[one, other]
-
     def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
-        """Leave out the new files that only gates have written since the run began, until a turn
-        touches them."""
-        left_out, changed = {*self.memo.left_out}, differing(self.view, before, now)
+        """Leave out new files that only gates have written, until a turn touches them."""
+        left_out, changed = {*self.memo.left_out}, self.view.changes(before, now)
         if by_gate:
-            turns = {*self.names(self.memo.tree, before)} - left_out
+            turns = {*self.view.differing(self.memo.tree, before)} - left_out
             paths = {e.path for e in changed if e.old_mode != NOTHING}
             left_out |= paths - self._known_to(head, before, changed) - turns
         else:
@@ -308,10 +310,9 @@ class GitTrees:
         if left_out != {*self.memo.left_out}:
             self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
 
-    def _known_to(self, head: str, tree: str, changed: list[TreeChange]) -> set[str]:
-        """The changed paths that a commit has: those of the tree that are not new in it, and those
-        that the tree has lost."""
-        since = differing(self.view, head, tree) if head else []
+    def _known_to(self, head: str, tree: str, changed: tuple[TreeChange, ...]) -> set[str]:
+        """The changed paths that a commit has, and those that the tree has lost since."""
+        since = self.view.changes(head, tree) if head else []
         lost = {e.path for e in since if e.old_mode == NOTHING}
         new = {e.path for e in since if e.mode == NOTHING}
         return {e.path for e in changed if head and e.mode != NOTHING and e.path not in new} | lost
@@ -358,32 +359,19 @@ class GitTrees:
                 git.ask("update-ref", "--no-deref", *((ref, old) if old else ("-d", ref)))
 
     def _remembered(self) -> Memo | None:
-        try:
-            with open(os.path.join(self.run_dir, MEMO), encoding="utf-8") as file:
-                said = json.load(file)
-        except FileNotFoundError:
+        kept = content(os.path.join(self.run_dir, MEMO))
+        if kept is None:
             return None
-        self._rules.recall(said["rules"])
-        return Memo(said["head"], said["tree"], tuple(said["inner"]), tuple(said["left_out"]))
+        said = json.loads(kept)
+        self._rules.known = frozenset(said["rules"])
+        lists = (tuple(said.get(name, ())) for name in ("inner", "left_out", "staged"))
+        return Memo(said["head"], said["tree"], *lists)
 
     def _remember(self, memo: Memo) -> None:
         self._memo = memo
-        text = json.dumps({**asdict(memo), "rules": self._rules.memo()})
-        try:
+        text = json.dumps({**asdict(memo), "rules": sorted(self._rules.known)})
+        with writing_state(self.run_dir):
             write_atomically(os.path.join(self.run_dir, MEMO), text, 0o600)
-        except OSError as error:
-            raise unwritable_state(self.run_dir, error) from error
-
-
-def _move_away(path: str, kept_in: str, name: str) -> bool:
-    if not os.path.lexists(path):
-        return False
-    target = os.path.join(kept_in, name)
-    while os.path.lexists(target):
-        target += "~"
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    shutil.move(path, target)
-    return True
 
 
 def _places(kept: bytes) -> tuple[bytes, dict[str, str]]:
@@ -391,3 +379,37 @@ def _places(kept: bytes) -> tuple[bytes, dict[str, str]]:
     on, _, listing = kept.partition(b"\0")
     lines = (line.split(" ", 1) for line in os.fsdecode(listing).splitlines())
     return on, {ref: at for at, ref in lines}
+
+
+def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository:
+    """The repository as it was when the run began, also for a run that goes on."""
+    pinned = content(os.path.join(run_dir, PINNED))
+    if pinned is not None:
+        return Repository(RepositoryPlace.of(pinned.decode()), environ)
+    place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
+    return Repository(place, environ)
+
+
+def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> GitTrees | None:
+    """The trees that a run would commit; None where there is no repository to commit to."""
+    try:
+        repository = repository_of_run(workspace, environ, run_dir)
+    except ConfigError:
+        return None
+    return GitTrees(repository, workspace, run_dir)
+
+
+def made_by_checks(runs: str) -> frozenset[str]:
+    """Paths that gates of the last runs made and nobody has committed, by those runs' memory."""
+    try:
+        names = sorted(os.listdir(runs), reverse=True)[:_MOST_RUNS]
+    except OSError:
+        return frozenset()
+    found: set[str] = set()
+    for name in names:
+        try:
+            with open(os.path.join(runs, name, MEMO), encoding="utf-8") as file:
+                found.update(json.load(file)["left_out"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # of a run that proved nothing, or that is being written
+    return frozenset(found)

@@ -1,14 +1,17 @@
-"""Predicts what a command prints: known texts, paths in the project, harmless words, anything."""
+"""Predicts what a command prints (known texts, paths in the project, harmless words, anything) and
+what it puts into files: a later part of the script may run it."""
 
+import re
 from collections.abc import Callable
+from itertools import takewhile
 
-from ralph.guard.follow.find_xargs import find_starts, is_narrow, patterns_of
-from ralph.guard.follow.written_files import KEEPERS
+from ralph.guard.follow.code import LITERAL
+from ralph.guard.follow.wrappers import Search
 from ralph.guard.paths import FREE_PLACE, ROOT
-from ralph.guard.rules.files import ENDLESS_FILES
-from ralph.guard.rules.processes import finds_hosts, is_host, narrowed
-from ralph.guard.rules.rule import Call
-from ralph.guard.rules.secrets.files import is_credential, may_be_key
+from ralph.guard.rules.files import CURL_VALUED, ENDLESS_FILES, download_targets
+from ralph.guard.rules.rule import Call, positional
+from ralph.guard.rules.secrets import is_credential, may_be_key
+from ralph.guard.rules.system import finds_hosts, is_host, narrowed
 from ralph.guard.shell.text import (
     ANY,
     BOXES,
@@ -24,51 +27,61 @@ from ralph.guard.shell.text import (
     READ,
     VAULT,
     WHO,
+    by_name,
     names,
     plain,
     traces,
     unknown,
     without,
 )
+from ralph.guard.shell.words import printed
 
-# Commands that print nothing, a harmless word, what they read, or what the network sends.
-_SILENT = names(
-    "true false : mkdir touch rm chmod test [ cd export local declare typeset readonly wait sleep"
-    " exit return break continue shopt umask ulimit kill mkfifo rmdir let hash set"
-    # They print what a shell's setup is to evaluate.
-    " ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks dircolors nvm"
-    " rtx keychain minikube zoxide goenv jenv volta"
+# Commands that print nothing, a harmless word, or what the network sends.
+_PRINTED = by_name(
+    {
+        "true false : mkdir touch rm chmod test [ cd export local declare typeset readonly wait"
+        " sleep exit return break continue shopt umask ulimit kill mkfifo rmdir let hash set"
+        # They print what a shell's setup is to evaluate.
+        " ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks nvm"
+        " dircolors rtx keychain minikube zoxide goenv jenv volta": "",
+        "date nproc uname wc uuidgen sha256sum md5sum shasum getconf arch cksum stat expr seq"
+        " tput locale sw_vers lsof jobs": f"{NAMED}\n",
+        "whoami hostname id logname": f"{NAMED}{WHO}\n",
+        "curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat": NET,
+        "yes": f"{ANY}{ENDLESS}",
+    }
 )
-_TAME = names(
-    "date nproc uname wc uuidgen sha256sum md5sum shasum getconf arch cksum stat expr seq tput"
-    " locale sw_vers lsof jobs"
-)
-_IDENTITY = names("whoami hostname id logname")
 _FILTERS = names("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv")
-_NETWORK = names("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat")
-_ESCAPES = dict(zip("ntr\\aefv", "\n\t\r\\\a\033\f\v", strict=True))
 _CODERS = names(
     "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode"
 )
 # What they print ends only if what they read does.
 _PASSES_ON = _CODERS | names("tr fold cut sed awk gawk rev xz bzip2 zstd pigz")
 _GIT_NAMES = names("branch describe rev-list merge-base symbolic-ref name-rev")
+_SCRIPT_SET = (
+    r"""\.scripts(?:\.([\w-]+)|\["([^"]+)"\])\s*\|?=\s*("(?:[^"\\]|\\.)*")"""  # as jq says it
+)
+_SUBSTITUTES = r"s([/|#,!@])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1"
+_ADDS_LINES = r"(?s)(?:[\d$]+|/[^/]*/)?([aic])\s*\\?\n?(.*)"
+_BODY = rf"(?:[rR]?(?:'''([\s\S]*?)'''|\"\"\"([\s\S]*?)\"\"\")|{LITERAL})"
+_WRITES_TEXT = (
+    rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\.write\(\s*{_BODY}",
+    rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\s*as\s+\w+:\s*\w+\.write\(\s*{_BODY}",
+    rf"Path\(\s*{LITERAL}\s*\)\.write_text\(\s*{_BODY}",
+    rf"(?:writeFileSync|File\.write)\(\s*{LITERAL}\s*,\s*{_BODY}",
+)
+_MOST_EDITED = 1_000_000
+# Characters that mean with a backslash in sed what they mean without one in Python.
+_TURNED = "(){}|+?"
 
 
 def output_of(call: Call) -> str:
     """The text that the command prints; ANY where nobody can tell."""
     name = call.name
-    if name in _SILENT:
-        return ""
-    if name in _TAME:
-        return f"{NAMED}\n"
-    if name in _IDENTITY:
-        return f"{NAMED}{WHO}\n"
-    reader = _READERS.get(name)
-    if reader is not None:
-        return reader(call)
-    if name in _NETWORK:
-        return NET
+    if name in _READERS:
+        return _READERS[name](call)
+    if name in _PRINTED:
+        return _PRINTED[name]
     if name in _FILTERS:
         return narrowed(call, _filtered(call))
     return narrowed(call, _from_input(call, CODED if name in _CODERS else ANY))
@@ -82,21 +95,17 @@ def _from_input(call: Call, otherwise: str) -> str:
 
 
 def _echo(call: Call) -> str:
-    words = list(call.words)
-    escapes = False
-    while words and words[0][:1] == "-" and words[0][1:] and not words[0][1:].strip("neE"):
-        escapes = escapes or "e" in words[0]
-        words = words[1:]
-    text = " ".join(words)
-    return f"{_unescaped(text) if escapes else text}\n"
+    flags = list(takewhile(re.compile("-[neE]+").fullmatch, call.words))
+    text = " ".join(call.words[len(flags) :])
+    return f"{printed(text) if any('e' in flag for flag in flags) else text}\n"
 
 
 def _printf(call: Call) -> str:
     if not call.words:
         return ""
     if call.words[0] == "--":
-        return _printf(Call(["printf", *call.words[1:]], call.state, call.places))
-    form, values = _unescaped(call.words[0]), call.words[1:]
+        return _printf(Call(["printf", *call.words[1:]], call.state))
+    form, values = printed(call.words[0]), call.words[1:]
     specs = form.count("%") - 2 * form.count("%%")
     if specs == 0:
         return form.replace("%%", "%")
@@ -107,52 +116,15 @@ def _printf(call: Call) -> str:
     made = []
     for start in range(0, max(len(values), 1), specs):
         batch = [*values[start : start + specs], *([""] * specs)][:specs]
-        made.append("".join(p + _unescaped(v) for p, v in zip(pieces, [*batch, ""], strict=False)))
+        made.append("".join(p + printed(v) for p, v in zip(pieces, [*batch, ""], strict=False)))
     return "".join(made)
-
-
-def _unescaped(text: str) -> str:
-    """The text with the escapes of `echo -e` and `printf` undone."""
-    if "\\" not in text:
-        return text
-    made, place = [], 0
-    while place < len(text):
-        c = text[place]
-        after = text[place + 1 : place + 2]
-        if c != "\\" or not after:
-            made.append(c)
-            place += 1
-        elif after in _ESCAPES:
-            made.append(_ESCAPES[after])
-            place += 2
-        elif after in "x01234567":
-            number, length = _number(text[place + 1 :])
-            made.append(ANY if number in MARKS else number)
-            place += 1 + length
-        else:
-            made.append(f"\\{after}")
-            place += 2
-    return "".join(made)
-
-
-def _number(text: str) -> tuple[str, int]:
-    """The character of `x41` or `101`, and how long that is."""
-    digits, base, start, most = (
-        ("0123456789abcdef", 16, 1, 2) if text[0] == "x" else ("01234567", 8, 0, 4)
-    )
-    end = start
-    while end < len(text) and end - start < most and text[end].lower() in digits:
-        end += 1
-    return (chr(int(text[start:end], base) & 0xFF) if end > start else f"\\{text[0]}"), max(end, 1)
 
 
 def _filtered(call: Call) -> str:
     """Lines of what is read: those of files that were written here, or of standard input."""
     files = [word for word in call.args if word != "-"]
     if call.name.endswith("grep"):
-        if call.has("--files-with-matches", "--files-without-match") or call.has_letter(
-            "lL", "efmABC"
-        ):
+        if call.given("--files-with-matches --files-without-match -l -L/efmABC"):
             return _paths(call, files[1:] or ["."])
         files = [] if call.state.stdin is not None else files[1:]
     if call.name in ("head", "tail"):
@@ -172,10 +144,10 @@ def _some(call: Call, text: str) -> str:
     return without(text, f"{EACH}{ENDLESS}") if chooses else text
 
 
-def _paths(call: Call, starts: list[str], *, chosen: bool = True) -> str:
+def _paths(call: Call, starts: list[str], *, chosen: object = True) -> str:
     """Paths below these; all of them, if none is chosen."""
     kinds = set(map(call.kind, starts))
-    if any(is_credential(start, call.places, call.state.cwd) for start in starts):
+    if any(is_credential(start, call.state) for start in starts):
         return f"{ANY}{VAULT}"
     if not kinds <= {FREE_PLACE, ROOT}:
         return ANY
@@ -183,30 +155,24 @@ def _paths(call: Call, starts: list[str], *, chosen: bool = True) -> str:
 
 
 def _find(call: Call) -> str:
-    starts, rest = find_starts(call.words)
-    public = [pattern.endswith(".pub") for pattern in patterns_of(rest)]
-    if public and all(public):
+    search = Search(call.words)
+    if search.patterns and all(pattern.endswith(".pub") for pattern in search.patterns):
         return ANY
-    if any(map(may_be_key, patterns_of(rest))):
+    if any(map(may_be_key, search.patterns)):
         return f"{ANY}{VAULT}"
-    return _paths(call, starts, chosen=is_narrow(rest))
-
-
-def _fd(call: Call) -> str:
-    return _paths(call, call.args[1:] or ["."], chosen=bool(call.args) or call.has_letter("e"))
+    return _paths(call, search.starts, chosen=search.narrow)
 
 
 def _rg(call: Call) -> str:
     if call.has("--files"):
-        chosen = call.has("--glob", "--type") or call.has_letter("gt")
-        return _paths(call, call.args or ["."], chosen=chosen)
-    if call.has("--files-with-matches") or call.has_letter("lL", "egtTAB"):
+        return _paths(call, call.args or ["."], chosen=call.given("--glob --type -g -t"))
+    if call.given("--files-with-matches -l -L/egtTAB"):
         return _paths(call, call.args[1:] or ["."])
     return ANY if call.args[1:] or call.state.stdin is None else call.state.stdin
 
 
 def _mktemp(call: Call) -> str:
-    temps = call.places.where.temps
+    temps = call.where.temps
     given = call.args[-1] if call.args else ""
     if given.startswith("/"):
         return f"{given}\n"
@@ -231,11 +197,11 @@ def _git(call: Call) -> str:
     sub = call.subs[0] if call.subs else ""
     if sub == "rev-parse":
         if call.has("--git-dir", "--absolute-git-dir", "--git-common-dir", "--git-path"):
-            return f"{call.places.where.project}/.git\n"
+            return f"{call.where.project}/.git\n"
         top = call.has("--show-toplevel")
-        return f"{call.places.where.project if top else NAMED}\n"
-    some = call.has("--modified", "--deleted", "--unmerged") or call.has_letter("mdu")
-    if sub == "ls-files" and not call.subs[1:] and not some:
+        return f"{call.where.project if top else NAMED}\n"
+    some = call.subs[1:] or call.given("--modified --deleted --unmerged -m -d -u")
+    if sub == "ls-files" and not some:
         return f"{FREE}{EACH}\n"
     if sub == "ls-files" or (sub in ("diff", "show", "log") and call.has("--name-only")):
         return f"{FREE}\n"
@@ -249,12 +215,8 @@ def _git(call: Call) -> str:
 def _docker(call: Call) -> str:
     """The names of every container, unless some are chosen."""
     lists = {"ps", "images", "ls"}.intersection(call.subs[:2]) and call.subs[:1] != ["compose"]
-    chosen = call.has("--filter", "--latest", "--last") or call.has_letter("fnl")
+    chosen = call.given("--filter --latest --last -f -n -l")
     return f"{ANY}{BOXES if lists and not chosen else ''}"
-
-
-def _processes(call: Call) -> str:
-    return f"{NAMED}{FOUND}{PARENT if finds_hosts(call) else ''}\n"
 
 
 def _base64(call: Call) -> str:
@@ -277,26 +239,124 @@ def _realpath(call: Call) -> str:
     return f"{path if unknown(path) else call.whole(path)}\n"
 
 
-_READERS: dict[str, Callable[[Call], str]] = {
-    **KEEPERS,
-    **dict.fromkeys(("fd", "fdfind"), _fd),
-    **dict.fromkeys(("docker", "podman"), _docker),
-    **dict.fromkeys(("pgrep", "pidof"), _processes),
-    **dict.fromkeys(("mktemp", "gmktemp"), _mktemp),
-    **dict.fromkeys(("base64", "gbase64"), _base64),
-    **dict.fromkeys(("realpath", "readlink"), _realpath),
-    **dict.fromkeys(
-        ("which", "command", "type"), lambda call: f"{call.args[-1]}\n" if call.args else ANY
-    ),
-    "echo": _echo,
-    "printf": _printf,
-    "find": _find,
-    "ls": lambda call: _paths(call, call.args or ["."], chosen=False),
-    "rg": _rg,
-    "ps": lambda call: f"{ANY}{FOUND}{PARENT if is_host(call.value('-C') or '') else ''}",
-    "yes": lambda _: f"{ANY}{ENDLESS}",
-    "pwd": lambda call: f"{call.state.cwd}\n",
-    "dirname": _dirname,
-    "basename": _basename,
-    "git": _git,
-}
+def _downloaded(call: Call) -> str:
+    targets = download_targets(call)
+    urls = [word for word in call.args if "/" in word]
+    named = call.name == "wget" or call.given(f"--remote-name -O/{CURL_VALUED}")
+    if not targets and named:
+        targets = [url.rpartition("/")[2].partition("?")[0] for url in urls]
+    for target in targets:
+        call.state.files[call.whole(target)] = NET
+    return "" if targets and not {"-", "/dev/stdout"}.intersection(targets) else NET
+
+
+def _copied(call: Call) -> str:
+    """`cp` and `mv`, also of directories: what this script wrote is known by its new name too."""
+    given = call.value("-t", "--target-directory")
+    words = positional(call.words, ["-t", "--target-directory", "-m", "--mode", "-o", "-g"])
+    *sources, target = [*words, given] if given else words or [""]
+    files = call.state.files
+    for source in sources:
+        whole, name = call.whole(source), source.rstrip("/").rpartition("/")[2]
+        for path, text in list(files.items()):
+            inner = path[len(whole) :]
+            if path.startswith(whole) and inner[:1] in ("", "/"):
+                files[call.whole(f"{target}{inner}")] = text
+                files[call.whole(f"{target}/{name}{inner}")] = text
+    return ""
+
+
+def _tee(call: Call) -> str:
+    text = ANY if call.state.stdin is None else call.state.stdin
+    for path in call.args:
+        whole = call.whole(path)
+        before = call.state.files.get(whole, "") if call.has_letter("a") else ""
+        call.state.files[whole] = before + text
+    return text
+
+
+def _sets_scripts(call: Call) -> str:
+    """`jq '.scripts.x = "..."'`: of the file that it makes, the scripts are known."""
+    found = [match for word in call.args[:1] for match in re.findall(_SCRIPT_SET, word)]
+    made = f"{ANY}{READ}" if call.args[1:] else call.state.stdin or ANY
+    source = next((mark for mark in (NET, CODED) if mark in made), f"{ANY}{traces(made)}")
+    return "".join([source, *(script_entry(a or b, text) for a, b, text in found)])
+
+
+def script_entry(name: str, quoted: str) -> str:
+    """A script as a package.json has it; the text is in quotes already."""
+    return f'\n{{"scripts": {{"{name}": {quoted}}}}}\n'
+
+
+def edit(call: Call) -> None:
+    """`sed -i` of a file that this script wrote: simple substitutions and lines that are added."""
+    scripts = call.values("-e", "--expression")
+    words = [word for word in call.args if word not in scripts]
+    scripts, paths = (scripts, words) if scripts else (words[:1], words[1:])
+    for whole in map(call.whole, paths):
+        text = call.state.files.get(whole)
+        if text is not None and all(map(plain, scripts)):
+            for script in scripts:
+                text = _edited(text, script)
+            call.state.files[whole] = text
+
+
+def _edited(text: str, script: str) -> str:
+    """The text after one command; as it was where we do not know that command."""
+    lines = re.fullmatch(_ADDS_LINES, script)
+    if lines:
+        return f"{lines[2]}\n{text}" if lines[1] == "i" else f"{text}\n{lines[2]}\n"
+    for match in re.finditer(_SUBSTITUTES, script):
+        pattern = "".join(_turned(piece) for piece in re.findall(r"\\.|[^\\]", match[2]))
+        if len(re.findall(r"[*+?{]", pattern)) > 1 or len(match[3]) * len(text) > _MOST_EDITED:
+            return text  # it could take too long, or become too much
+        new = match[3].replace("\\n", "\n").replace("\\t", "\t")
+        new = re.sub(r"\\([^\d])", r"\1", new)
+        try:
+            text = re.sub(pattern, new.replace("\\", "\\\\"), text, flags=re.MULTILINE)
+        except re.error:
+            return text
+    return text
+
+
+def _turned(piece: str) -> str:
+    """A piece of sed's pattern as Python writes it."""
+    if piece in _TURNED:
+        return f"\\{piece}"
+    return piece[1] if piece[0] == "\\" and piece[1] in _TURNED else piece
+
+
+def remember(code: str, call: Call) -> None:
+    """The texts that code in another language writes into files."""
+    for pattern in _WRITES_TEXT:
+        for match in re.finditer(pattern, code):
+            path, *_, text = [group for group in match.groups() if group is not None]
+            known = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+            call.state.files[call.whole(path)] = known
+
+
+_READERS: dict[str, Callable[[Call], str]] = by_name(
+    {
+        "cp mv install ln": _copied,
+        "curl wget": _downloaded,
+        "jq gojq jaq": _sets_scripts,
+        "fd fdfind": lambda c: _paths(c, c.args[1:] or ["."], chosen=c.args or c.given("-e")),
+        "docker podman": _docker,
+        "pgrep pidof": lambda c: f"{NAMED}{FOUND}{PARENT if finds_hosts(c) else ''}\n",
+        "mktemp gmktemp": _mktemp,
+        "base64 gbase64": _base64,
+        "realpath readlink": _realpath,
+        "which command type": lambda c: f"{c.args[-1]}\n" if c.args else ANY,
+        "tee": _tee,
+        "echo": _echo,
+        "printf": _printf,
+        "find": _find,
+        "ls": lambda c: _paths(c, c.args or ["."], chosen=False),
+        "rg": _rg,
+        "ps": lambda c: f"{ANY}{FOUND}{PARENT if is_host(c.value('-C') or '') else ''}",
+        "pwd": lambda c: f"{c.state.cwd}\n",
+        "dirname": _dirname,
+        "basename": _basename,
+        "git": _git,
+    }
+)

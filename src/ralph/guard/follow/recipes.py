@@ -7,18 +7,13 @@ such as a function's value, is taken for a path in the project.
 
 import re
 
-from ralph.guard.follow.found_code import judge_finding, judge_told, naming
-from ralph.guard.follow.written_files import script_entry
+from ralph.guard.follow.code import judge_finding, judge_told, naming
+from ralph.guard.follow.output import script_entry
+from ralph.guard.follow.state import State
 from ralph.guard.rules.rule import Call, positional
 from ralph.guard.shell.text import ANY, FREE, names
 from ralph.guard.shell.words import checked_length
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.guard.follow.state import Caller, State
-
-_MAKEFILES = ["GNUmakefile", "makefile", "Makefile"]
-_JUSTFILES = ["justfile", "Justfile", ".justfile"]
 _MAKE_VALUED = names("-C --directory -f --file --makefile -I -o -W -j -l")
 _JUST_VALUED = names("-f --justfile -d --working-directory --set --shell")
 _SET = r"(?:(?:export|override)\s+)*([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)"
@@ -29,72 +24,61 @@ _PAIR = r"""\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*")"""
 # What npm and its like run by themselves when they install.
 _BY_INSTALL = "preinstall install postinstall prepublish preprepare prepare postprepare"
 _INSTALLS = names("install i ci add clean-install install-test it rebuild")
-_RUN = names("run run-script rum urn")
 _ALONE = {"t": "test", "tst": "test", "test": "test", "start": "start", "stop": "stop"}
 
 
-def judge_written(call: Call, caller: "Caller") -> None:
+def judge_written(call: Call) -> None:
     """Refuse a command that would run what this script wrote, if that is refused."""
     if call.name == "npm":
         _remember_scripts(call)
     if not call.state.files:
         return
     if call.name in ("make", "gmake", "just"):
-        _by_make(call, caller)
+        _by_make(call)
     elif call.name in ("npm", "pnpm", "yarn", "bun"):
-        _by_npm(call, caller)
-    judge_finding(call, caller)
+        _by_npm(call)
+    judge_finding(call)
 
 
-def _there(call: Call, *flags: str) -> "State":
-    """The state in which a recipe runs: in the directory that a flag names."""
-    inner = call.state.copy()
-    inner.stdin, inner.params = None, []
-    for place in call.values(*flags):
-        inner.cwd = call.places.absolute(place, inner.cwd)
-    return inner
-
-
-def _by_make(call: Call, caller: "Caller") -> None:
+def _by_make(call: Call) -> None:
     """`make` and `just`: the recipes of the targets that are asked for."""
     if call.name == "just":
-        given = call.values("-f", "--justfile") or _JUSTFILES
+        given = call.values("-f", "--justfile") or ["justfile", "Justfile", ".justfile"]
         targets = positional(call.words, _JUST_VALUED)[:1]
-        state = _there(call, "-d", "--working-directory")
+        state = call.there("-d", "--working-directory")
     else:
-        given = call.values("-f", "--file", "--makefile") or _MAKEFILES
+        given = call.values("-f", "--file", "--makefile") or ["GNUmakefile", "makefile", "Makefile"]
         targets = positional(call.words, _MAKE_VALUED)
-        state = _there(call, "-C", "--directory")
+        state = call.there("-C", "--directory")
     for name in given:
-        path = call.places.absolute(name, state.cwd)
+        path = state.whole(name)
         text = state.files.get(path)
         if text is not None:
             with naming(path, text):
                 makefile = Makefile(text.replace(ANY, FREE), state, call)
                 wanted = [target for target in targets if "=" not in target]
-                _run(caller, state, makefile.commands(wanted), f"{path} {wanted}")
+                _run(state, makefile.commands(wanted), f"{path} {wanted}")
 
 
-def _run(caller: "Caller", state: "State", lines: list[str], what: str) -> None:
+def _run(state: State, lines: list[str], what: str) -> None:
     """Judge shell commands, once: a recipe may call make again."""
     if what not in state.calling:
-        state.calling = (*state.calling, what)
+        state.stdin, state.params, state.calling = None, [], (*state.calling, what)
         for line in lines:
-            judge_told(["sh", "-c", line], state, caller)
+            judge_told(["sh", "-c", line], state)
 
 
 class Makefile:
     """Targets with what they need and run; also those of `just`, whose syntax is much the same."""
 
-    def __init__(self, text: str, state: "State", call: Call) -> None:
-        where = call.places.where
-        self.values = {"HOME": where.home, "CURDIR": state.cwd, "MAKE": "make"}
+    def __init__(self, text: str, state: State, call: Call) -> None:
+        self.values = {"HOME": call.where.home, "CURDIR": state.cwd, "MAKE": "make"}
         self.rules: dict[str, tuple[list[str], list[str]]] = {}  # by target: needs, recipe
         self.left = _MOST_VALUES
         self.shells: list[str] = []  # what is run to know a value
         # What it includes counts, where this script wrote that too.
         for name in re.findall(r"(?m)^[-s]?(?:include|import)\s+['\"]?([^\s'\"]+)", text):
-            text += state.files.get(call.places.absolute(name, state.cwd), "").replace(ANY, FREE)
+            text += state.files.get(state.whole(name), "").replace(ANY, FREE)
         self._read(text)
         pairs = [word.partition("=") for word in call.words if word[:1] != "-" and "=" in word]
         self.values |= {name: value for name, _, value in pairs}
@@ -162,16 +146,16 @@ def _remember_scripts(call: Call) -> None:
         call.state.files[path] = before + script_entry(name, f'"{quoted}"')
 
 
-def _by_npm(call: Call, caller: "Caller") -> None:
-    state = _there(call, "--prefix", "--dir", "--cwd", "-C")
-    path = call.places.absolute("package.json", state.cwd)
+def _by_npm(call: Call) -> None:
+    state = call.there("--prefix", "--dir", "--cwd", "-C")
+    path = state.whole("package.json")
     text = state.files.get(path)
     wanted = _scripts_run(call)
     if text is not None and wanted:
         with naming(path, text):
             scripts = _scripts(text.replace(ANY, FREE))
             run = [script for name, script in scripts if name in wanted]
-            _run(caller, state, run, f"{path} {wanted}")
+            _run(state, run, f"{path} {wanted}")
 
 
 def _scripts_run(call: Call) -> list[str]:
@@ -179,7 +163,7 @@ def _scripts_run(call: Call) -> list[str]:
     first = "".join(call.subs[:1])
     if first in _INSTALLS or (not first and call.name in ("yarn", "pnpm")):
         return _BY_INSTALL.split()
-    if first in _RUN:
+    if first in ("run", "run-script", "rum", "urn"):
         name = "".join(call.subs[1:2])
     else:
         name = _ALONE.get(first, "" if call.name == "npm" else first)

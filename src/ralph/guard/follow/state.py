@@ -1,48 +1,46 @@
 """The knowledge while a script is followed: variables, functions, the directory, written files."""
 
-from ralph.guard.shell.text import ANY, NAMED
+from collections.abc import Callable
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    from ralph.guard.paths import Places, Where
-    from ralph.guard.shell.nodes import Node
-
-    class Judge(Protocol):
-        """Follows scripts, as those know it whom it asks about a command."""
-
-        where: Where
-        places: Places
-        assigned: set[str]
-        traps: list[tuple[str, "State"]]
-
-        def text(self, script: str, state: "State") -> str: ...
-        def count(self) -> None: ...
-        def call_function(self, name: str, args: list[str], state: "State") -> str: ...
-
-    class Caller(Protocol):
-        """Judges commands, as those know it who find one in what another is given."""
-
-        @property
-        def judge(self) -> Judge: ...
-        def again(self, argv: list[str], state: "State") -> str: ...
-
+from ralph.guard.paths import Where
+from ralph.guard.shell.nodes import Node, Unfollowable
+from ralph.guard.shell.parser import parse
+from ralph.guard.shell.text import ANY
+from ralph.guard.shell.words import checked_length
 
 _MOST_VALUES = 8
+_MOST_STEPS = 3000
+_DEEPEST = 60
 
 
-def assigned_in(command: str) -> set[str]:
-    """The names in small letters that a command may assign; no environment has them."""
-    pieces = [piece.split("=")[0] for piece in command.replace(";", " ").split() if "=" in piece]
-    return {name for name in pieces if name.isidentifier() and name == name.lower()}
+class Judgement:
+    """The part that all states of one judgement share. `run` and `call` judge a node and a command
+    in a state and predict what they print; `allowed` tells what a person allows."""
+
+    def __init__(
+        self,
+        where: Where,
+        run: "Callable[[Node, State], str]",
+        call: "Callable[[list[str], State], str]",
+        allowed: Callable[[list[str]], bool],
+    ) -> None:
+        self.where, self.run, self.call, self.allowed = where.copy(), run, call, allowed
+        self.steps = self.depth = self.processes = 0
+        self.assigned: set[str] = set()  # names that no environment has, as the command sets them
+        self.traps: list[tuple[str, State]] = []
+
+    def count(self) -> None:
+        """Count a step; there is an end to them."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
+            raise Unfollowable("it is too long or too deep to follow")
 
 
 class State:
     """Copied for a subshell; a variable may have one of several values."""
 
-    def __init__(self, cwd: str) -> None:
-        self.cwd = cwd
+    def __init__(self, judgement: Judgement) -> None:
+        self.judgement, self.where, self.cwd = judgement, judgement.where, judgement.where.cwd
         self.variables: dict[str, tuple[str, ...]] = {}
         self.arrays: dict[str, list[str]] = {}
         self.functions: dict[str, Node] = {}
@@ -66,7 +64,7 @@ class State:
 
     def copy(self) -> "State":
         """The state of a subshell; written files, and functions that it calls, count here too."""
-        other = State(self.cwd)
+        other = State(self.judgement)
         other.__dict__.update(self.__dict__)
         other.variables, other.arrays = dict(self.variables), dict(self.arrays)
         other.functions, other.choice = dict(self.functions), dict(self.choice)
@@ -79,6 +77,36 @@ class State:
         self.left = other.left
         self.variables |= {n: v for n, v in other.variables.items() if n not in passing}
         self.arrays |= {n: v for n, v in other.arrays.items() if n not in passing}
+
+    def whole(self, path: str) -> str:
+        """The absolute path."""
+        return self.where.absolute(path, self.cwd)
+
+    def kind(self, path: str) -> str:
+        """The kind of place that a path leads to."""
+        return self.where.kind(path, self.cwd)
+
+    def text(self, script: str) -> str:
+        """Judge a script; what it prints."""
+        return self.run(parse(script))
+
+    def run(self, node: Node) -> str:
+        """Judge what is in a node; what it prints."""
+        judgement = self.judgement
+        judgement.count()
+        judgement.depth += 1
+        try:
+            printed = judgement.run(node, self)
+        finally:
+            judgement.depth -= 1
+        return checked_length(printed)
+
+    def call(self, argv: list[str]) -> str:
+        """Judge a command that another one runs; what it prints."""
+        if not argv:
+            return ""
+        self.judgement.count()
+        return self.judgement.call(argv, self)
 
     def assign(self, name: str, value: str) -> None:
         """Give a variable a value, or one more if this may not happen."""
@@ -93,14 +121,3 @@ class State:
             return self.choice[name]
         values = self.variables.get(name)
         return values[0] if values else None
-
-    def positional(self, name: str) -> str:
-        """`$1`, `$@`, `$#` and their like."""
-        if name == "#":
-            return NAMED
-        if name in "@*":
-            return ANY
-        place = int(name)
-        if place == 0:
-            return self.zero
-        return self.params[place - 1] if place <= len(self.params) else ""

@@ -1,12 +1,12 @@
-"""The commands that other commands run: `timeout 5 rm x`, `uv run`, `ssh host ...` and their like.
-
-`find` and `xargs`, which run commands for what they find or read, are in `danger_each`.
-"""
+"""The commands that other commands run: `timeout 5 rm x`, `uv run`, `ssh host ...` and their like,
+and `find` and `xargs` for what they find or read."""
 
 from collections.abc import Callable
+from itertools import dropwhile, takewhile
 
+from ralph.guard.paths import FREE_PLACE, ROOT
 from ralph.guard.rules.rule import Call, positional
-from ralph.guard.shell.text import FREE, names, table
+from ralph.guard.shell.text import ANY, EACH, FREE, by_name, names, table, traces, unknown
 
 # Flags that take a value; `1`: a word comes before the command.
 _WRAPPERS = table("""
@@ -93,6 +93,16 @@ _OF_CONTAINER = names("rm mv cp env printenv tee")
 _TMUX_RUNS = names("new new-session new-window neww split-window send-keys send")
 _FD_VALUED = names("-e -t -d -E -S -j -c --extension --type --exclude --max-depth")
 _SCRIPT_VALUED = names("-c -qc -qec -eqc --command -I -O -B -E -m -o -t -T")
+_XARGS_VALUED = names(
+    "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
+)
+_FIND_RUNS = names("-exec -execdir -ok -okdir")
+_PATTERNS = names("-name -iname -path -ipath -wholename -iwholename")
+_NARROW = _PATTERNS | names(
+    "-regex -iregex -mtime -mmin -newer -size -empty -ctime -atime -perm -user -amin -cmin -inum"
+    " -samefile"
+)
+_MOST_ITEMS = 200
 
 
 def only_runs(call: Call) -> bool:
@@ -155,7 +165,7 @@ def _by_npm(call: Call, words: list[str]) -> list[list[str]]:
         texts = {"-c", "--shell-mode"}.intersection(words[: len(words) - len(rest)])
         return [["sh", "-c", " ".join(rest)]] if texts else [rest]
     rest = after_flags(words, _RUNNER_VALUED | {"-c", "--call"})
-    before = Call(["npx", *call.words[: len(call.words) - len(rest)]], call.state, call.places)
+    before = Call(["npx", *call.words[: len(call.words) - len(rest)]], call.state)
     text = before.value("-c", "--call")
     return [["sh", "-c", text]] if text else [rest]
 
@@ -222,8 +232,7 @@ def _by_script(call: Call) -> list[list[str]]:
 def _by_coverage(call: Call) -> list[list[str]]:
     """`coverage run -m pytest`, `coverage run x.py`"""
     words = call.words[call.words.index("run") + 1 :] if call.args[:1] == ["run"] else []
-    while words and words[0][:1] == "-" and words[0] != "-m":
-        words = words[1:]
+    words = list(dropwhile(lambda word: word[:1] == "-" and word != "-m", words))
     return [["python", *words]] if words else []
 
 
@@ -240,16 +249,127 @@ def _by_fd(call: Call) -> list[list[str]]:
     return []
 
 
-_BY_NAME: dict[str, Callable[[Call], list[list[str]]]] = {
-    **dict.fromkeys(
-        ("docker", "podman", "kubectl", "docker-compose", "nerdctl", "oc"), _in_container
-    ),
-    **dict.fromkeys(_AS_TEXT, _as_text),
-    **dict.fromkeys(("fd", "fdfind"), _by_fd),
-    **dict.fromkeys(("cmake", "cmake3"), _by_cmake),
-    "coverage": _by_coverage,
-    "git": _by_git,
-    "npx": lambda call: _by_npm(call, call.words),
-    "script": _by_script,
-    "tmux": _by_tmux,
-}
+def _by_xargs(call: Call) -> list[list[str]]:
+    """The commands that `xargs` or `parallel` runs, with what it is sent."""
+    argv = after_flags(call.words, _XARGS_VALUED)
+    text = ANY if call.state.stdin is None else call.state.stdin
+    parallel = call.name == "parallel"
+    if parallel:
+        argv, text = _parallel(argv, text)
+        if call.value("-a", "--arg-file") is not None:
+            text = ANY
+        if not argv:  # then every line is a command
+            return [["sh", "-c", line] for line in text.splitlines() if line][:_MOST_ITEMS]
+        if len(argv) == 1:
+            argv = ["sh", "-c", argv[0]]
+    argv = argv or ["echo"]
+    mark = call.value("-I", "--replace", "-i")
+    if mark is None and parallel:
+        mark = "{}"
+    lines = list(dict.fromkeys(text.splitlines()))[:_MOST_ITEMS] or [""]
+    if mark is not None and any((mark or "{}") in word for word in argv):
+        return [[word.replace(mark or "{}", line.strip()) for word in argv] for line in lines]
+    if unknown(text):
+        return [[*argv, f"{ANY}{traces(text)}"]]
+    if call.given("--null --delimiter -0 -d/InPLsEa"):
+        return [[*argv, *filter(None, text.replace("\\0", "\n").splitlines())]]
+    return [[*argv, *text.split()]]
+
+
+def _parallel(argv: list[str], text: str) -> tuple[list[str], str]:
+    """`parallel COMMAND ::: ITEMS` and `:::: FILES`: the command, and the items as lines."""
+    marks = [place for place, word in enumerate(argv) if word.rstrip("+") in (":::", "::::")]
+    if not marks:
+        return argv, text
+    files = any(word.startswith("::::") for word in argv)
+    items = [word for word in argv[marks[0] :] if word[:3] != ":::"]
+    return argv[: marks[0]], ANY if files else "\n".join(items)
+
+
+def _by_find(call: Call) -> list[list[str]]:
+    """The commands that `find` runs; what it deletes is one too."""
+    search = Search(call.words)
+    found, rest = _found(call, search), search.expression
+    made = [["rm", "-rf", *found]] if "-delete" in rest else []
+    for place, word in enumerate(rest):
+        if word in _FIND_RUNS:
+            ends = [at for at, w in enumerate(rest) if at > place and w in (";", "+")]
+            argv = rest[place + 1 : ends[0] if ends else len(rest)]
+            made += [[word.replace("{}", item) for word in argv] for item in found]
+        if word in ("-fprint", "-fprintf", "-fls", "-fprint0") and place + 1 < len(rest):
+            made.append(["tee", rest[place + 1]])
+    return made
+
+
+def _found(call: Call, search: "Search") -> list[str]:
+    """The paths that `find` finds: by its patterns, below where it starts, or all of that."""
+    starts, kinds = search.starts, set(map(call.kind, search.starts))
+    if ROOT in kinds and not search.narrow:
+        return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
+    wholes = [call.whole(start) for start in starts]
+    special = any(".git" in w.split("/") or call.where.steers(w) for w in wholes)
+    if not search.patterns and kinds <= {FREE_PLACE, ROOT} and not special:
+        return [FREE]
+    return [
+        pattern if pattern.startswith(start) else f"{start.rstrip('/')}/{pattern}"
+        for start in starts
+        for pattern in search.patterns or ["*"]
+    ]
+
+
+class Search:
+    """The places where `find` starts, its expression, and the names and paths that it looks for. It
+    is `narrow` if some are chosen, by a test that is not turned around, wherever it does something.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        words = list(dropwhile(("-H", "-L", "-P").__contains__, words))
+        starts = list(takewhile(lambda word: word[:1] not in ("-", "(", "!"), words))
+        self.starts, self.expression = starts or ["."], words[len(starts) :]
+        branches = self._branches()
+        self.patterns = [pattern for branch in branches for pattern in branch.patterns]
+        acting = [branch for branch in branches if branch.acts] or branches
+        self.narrow = all(branch.narrow for branch in acting)
+        if "(" in self.expression:
+            self.narrow = any(branch.narrow for branch in branches)
+
+    def _branches(self) -> "list[_Branch]":
+        """The parts between `-o`, less those that say where not to look: `-path x -prune -o ...`"""
+        branches = [_Branch()]
+        turned = False
+        for word, following in zip(self.expression, [*self.expression[1:], ""], strict=False):
+            branch = branches[-1]
+            if word in ("-o", "-or"):
+                branches.append(_Branch())
+            elif word in _FIND_RUNS or word == "-delete":
+                branch.acts = True
+            elif word == "-prune":
+                branch.pruned = True
+            elif not turned:
+                branch.narrow |= word in _NARROW
+                branch.patterns += [following] if word in _PATTERNS else []
+            turned = word in ("!", "-not") or (turned and word == "(")
+        return [branch for branch in branches if branch.acts or not branch.pruned]
+
+
+class _Branch:
+    def __init__(self) -> None:
+        self.acts = self.narrow = self.pruned = False
+        self.patterns: list[str] = []
+
+
+_BY_NAME: dict[str, Callable[[Call], list[list[str]]]] = by_name(
+    {
+        "docker podman kubectl docker-compose nerdctl oc": _in_container,
+        " ".join(_AS_TEXT): _as_text,
+        "fd fdfind": _by_fd,
+        "cmake cmake3": _by_cmake,
+        "find gfind": _by_find,
+        "xargs parallel": _by_xargs,
+        "coverage": _by_coverage,
+        "git": _by_git,
+        "npx": lambda call: _by_npm(call, call.words),
+        "script": _by_script,
+        "tmux": _by_tmux,
+    }
+)

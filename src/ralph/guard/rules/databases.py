@@ -24,15 +24,22 @@ _VALUED = names(
 _BY_PLACE = names("psql mysql mariadb pgcli mycli dropdb mongo mongosh mysqladmin")
 # Frameworks that empty the development's database unless told otherwise, and ask before others.
 _CAREFUL = names("rails rake mix artisan php")
-_DROPPED = names(
-    "table database schema index view column user role owned keyspace collection constraint type"
-    " sequence materialized function trigger extension tablespace"
+_DROPPED = (
+    "table|database|schema|index|view|column|user|role|owned|keyspace|collection|constraint|type"
+    "|sequence|materialized|function|trigger|extension|tablespace"
 )
+_LOSES = (
+    rf"(?<!\S)drop\s+(?:{_DROPPED})(?!\S)|(?<!\S)truncate\s+\S"
+    r"|^\s*alter\s+table\s(?:.*\s)?drop(?!\S)"
+)
+_CHANGES_ALL = r"(?<!\S)delete\s+from(?!\S)|^\s*update\s(?:.*\s)?set(?!\S)"
 _RESETS = names(
     "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
     " migrate:refresh db:purge db:truncate_all schema:drop db:migrate:undo:all db:migrate:reset"
     " db:setup flush reset_db sqlflush"
 )
+_FLUSHES = names("flushall flushdb shutdown debug")
+_MONGO = r"dropdatabase\(|\.drop\(|deletemany\(\{\}\)|\.remove\(\{\}\)|dropindexes\("
 _ADDRESS = r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$"
 
 
@@ -81,7 +88,7 @@ def _names_tests(call: Call, url: str, told: list[str]) -> bool:
     places = [w for w in positional(call.words, _VALUED) if "=" not in w and "://" not in w]
     if call.name in _BY_PLACE and not named:
         named = places[-1:] if call.name in ("dropdb", "mysqladmin") else places[:1]
-    spoken = [text for text in [*call.words, call.state.stdin or ""] if " " in text.strip()]
+    spoken = [text for text in call.texts if " " in text.strip()]
     statements = [part.split() for text in spoken for part in text.lower().split(";")]
     whole = [words for words in statements if words[:2] == ["drop", "database"]]
     if not all(is_for_tests(words[-1].strip("\"'`")) for words in whole):
@@ -99,46 +106,20 @@ def is_for_tests(name: str) -> bool:
 
 
 def loses_data(text: str) -> bool:
-    """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition."""
-    before, _, after = text.lower().partition("/*")
-    while after:
-        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
-    for statement in before.split(";"):
-        words = statement.split()
-        if words[:2] == ["alter", "table"] and "drop" in words:
+    """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition; `where 1=1` is none."""
+    for statement in re.sub(r"/\*.*?(?:\*/|$)", " ", text.lower(), flags=re.DOTALL).split(";"):
+        where = re.search(r"(?<!\S)where(?!\S)(.*)", statement, re.DOTALL)
+        condition = "".join(where[1].split()).strip("\"')") if where else ""
+        every = condition in ("", "1", "1=1", "true", "'1'='1")
+        if re.search(_LOSES, statement, re.DOTALL):
             return True
-        for place, word in enumerate(words):
-            rest = words[place + 1 : place + 2]
-            if word == "drop" and rest and rest[0] in _DROPPED:
-                return True
-            if word == "truncate" and rest:
-                return True
-            every = (word == "delete" and rest == ["from"]) or (
-                word == "update" and place == 0 and "set" in words
-            )
-            if every and not _has_condition(words):
-                return True
+        if every and re.search(_CHANGES_ALL, statement, re.DOTALL):
+            return True
     return False
 
 
-def _has_condition(words: list[str]) -> bool:
-    """`where 1=1` is none."""
-    condition = "".join(words[words.index("where") + 1 :]) if "where" in words else ""
-    return bool(condition) and condition.strip("\"')") not in ("1", "1=1", "true", "'1'='1")
-
-
-def _flushes(call: Call) -> bool:
-    words = {word.lower() for word in call.words} | set((call.state.stdin or "").lower().split())
-    return not words.isdisjoint({"flushall", "flushdb", "shutdown", "debug"})
-
-
-def _mongo(call: Call) -> bool:
-    texts = " ".join([*call.words, call.state.stdin or ""]).replace(" ", "").lower()
-    marks = ("dropdatabase(", ".drop(", "deletemany({})", ".remove({})", "dropindexes(")
-    return any(mark in texts for mark in marks)
-
-
-_TABLE = """\
+RULES = rules(
+    """\
 database: it deletes tables, databases or all rows
     psql|mysql|mariadb|sqlite3|sqlite|sqlcmd|cqlsh|clickhouse-client|clickhouse|duckdb|cockroach|bq|
         snowsql|sqlplus|pgcli|mycli|trino|presto|usql|isql|influx (sql)
@@ -165,11 +146,10 @@ database: it deletes what the database holds
     supabase projects delete
 database: it deletes what the database of others holds; leave out --linked
     supabase db reset --linked --db-url
-"""
-RULES = rules(
-    _TABLE,
-    *(_flushes, _mongo),
-    sql=lambda c: any(map(loses_data, [*c.words, c.state.stdin or ""])),
+""",
+    flushes=lambda c: not _FLUSHES.isdisjoint(" ".join(c.texts).lower().split()),
+    mongo=lambda c: re.search(_MONGO, "".join(c.texts).replace(" ", "").lower()),
+    sql=lambda c: any(map(loses_data, c.texts)),
     migrates_back=lambda c: not _RESETS.isdisjoint(c.words),
     unless=is_scratch,
 )

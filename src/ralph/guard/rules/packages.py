@@ -1,15 +1,12 @@
 """Rules about what is published, and signing in to where it is."""
 
-from ralph.guard.rules.loaders import judge_loading
+from ralph.guard.rules.environment import judge_loading
 from ralph.guard.rules.rule import Call, for_real, rules
 from ralph.guard.shell.text import names
 
-_MAKERS = names("make gmake just task")
 _TRIALS = names("dry dry-run preview local test check")
 # By key: where packages come from, and what else would run them. Any value of the latter counts.
 _SOURCES = names("registry npmregistryserver index-url extra-index-url find-links goproxy")
-_SOURCES_BY_NAME = ("mirror.", "repositories.", "source.")
-_RUNNERS = names("script-shell trusted-host")
 _USUAL = (
     *("://registry.npmjs.org", "://registry.yarnpkg.com", "://pypi.org", "://proxy.golang.org"),
     *("://rubygems.org", "://index.rubygems.org", "://localhost", "://127.", "://[::1]"),
@@ -20,9 +17,8 @@ def _script_for_others(call: Call) -> bool:
     """`npm run deploy`, `make publish`: the name says what it does."""
     runs = call.args[:1] in (["run"], ["run-script"])
     scripts = call.args[1:2] if runs else call.args
-    if call.name in _MAKERS:
-        shows = call.has("--dry-run", "--just-print") or call.has_letter("n", "fCjI")
-        scripts = [] if shows else scripts
+    if call.name in ("make", "gmake", "just", "task"):
+        scripts = [] if call.given("--dry-run --just-print -n/fCjI") else scripts
     elif call.name in ("npm", "bun") and not runs:
         return False
     name, _, how = scripts[0].partition(":") if scripts else ("", "", "")
@@ -44,14 +40,15 @@ def _other_source(call: Call) -> bool:
     if call.name == "go" and call.has("-w"):
         judge_loading(*[*words[1:], "", ""][:2])
     keys = {word.rpartition(".")[2].rpartition(":")[2].lower() for word in words[:-1]}
-    named = any(word.startswith(_SOURCES_BY_NAME) for word in words)
+    named = any(word.startswith(("mirror.", "repositories.", "source.")) for word in words)
     adds = named or call.has("--add", "-a") or not keys.isdisjoint(_SOURCES)
     value = "".join(words[-1:])
     other = "://" in value and not any(mark in value for mark in _USUAL)
-    return (adds and other) or not keys.isdisjoint(_RUNNERS)
+    return (adds and other) or not keys.isdisjoint({"script-shell", "trusted-host"})
 
 
-_TABLE = """\
+RULES = rules(
+    """\
 persistence: from now on packages, or what runs them, would come from elsewhere; name the source \
 in the command that needs it
     npm|pnpm|yarn|bun|pip|pip3|poetry|bundle|go|gem|conda|python|python3 (other source)
@@ -99,9 +96,7 @@ credentials: it reads or writes a credential
     npm|pnpm|yarn config (token)
 guard: it removes Ralph itself
     pip|pip3|pipx|uv uninstall|pip|tool (of ralph)
-"""
-RULES = rules(
-    _TABLE,
+""",
     *(_other_source, for_real, _by_python, _script_for_others),
     _deploys=lambda c: "deploy" in c.args or any(word.startswith("release:") for word in c.args),
     _publishes=lambda c: any(

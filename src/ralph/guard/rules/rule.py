@@ -3,10 +3,11 @@
 Rules are rows of tables: programs, sub-commands and flags. A rule with a test reads more.
 """
 
+import re
 from collections.abc import Callable
 
 from ralph.guard.follow.state import State
-from ralph.guard.paths import FREE_PLACE, ROOT, Places
+from ralph.guard.paths import FREE_PLACE, ROOT
 from ralph.guard.shell.text import plain, shown, table
 
 UNREADABLE = "unreadable"
@@ -38,14 +39,24 @@ _VALUED = table("""
 """)
 
 
-class Refusal:
-    """The reason why a command is refused, by which rule and from which level on; `command` is the
-    part of it that is refused, and `pattern` what would allow just that."""
+class Verdict:
+    """The answer on a command: it may run, unless it is `Refused`."""
 
-    def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
+    allowed = True
+    category = reason = rule = level = ""
+    command = pattern = ""  # the part that is refused, and what would allow just that
+
+
+class Refused(Verdict, Exception):  # noqa: N818  it says what happened
+    """A rule refuses, for this reason and from this level on; caught by the judge, which answers
+    with it, and nowhere else."""
+
+    allowed = False
+
+    def __init__(self, category: str, reason: str, rule: str = "", level: str = STANDARD) -> None:
         assert category in CATEGORIES
-        self.category, self.why, self.rule, self.level = category, why, rule, level
-        self.command = self.pattern = ""
+        super().__init__(reason)
+        self.category, self.reason, self.rule, self.level = category, reason, rule, level
 
     def name(self, argv: list[str]) -> None:
         """Name the command that is refused, unless one within it is."""
@@ -56,42 +67,37 @@ class Refusal:
         self.pattern = self.command if clear else ""
 
 
-class Refused(Exception):  # noqa: N818  it says what happened
-    """A rule refuses; caught by the judge, and nowhere else."""
-
-    def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
-        super().__init__(why)
-        self.refusal = Refusal(category, why, rule, level)
-
-
 class Call:
     """A command as it would be run: its name without a directory, and its words."""
 
-    def __init__(self, argv: list[str], state: State, places: Places) -> None:
+    def __init__(self, argv: list[str], state: State) -> None:
         self.name = (argv[0].rpartition("/")[2] or argv[0]).removesuffix(".exe")
         self.words = argv[1:]
-        self.state, self.places = state, places
-        self.args = positional(self.words, frozenset())
-        valued = _VALUED.get(self.name)
-        self.subs = self.args if valued is None else positional(self.words, valued.split())
+        self.state, self.where = state, state.where
+        self.kind, self.whole = state.kind, state.whole
+        self.args = positional(self.words, [])
+        self.subs = positional(self.words, _VALUED.get(self.name, "").split())
         self.shown = " ".join(argv)
 
     @property
     def strict(self) -> bool:
         """True if the level `strict` holds: it is chosen, or this is done on another machine."""
-        return self.places.where.strict or self.state.far
-
-    def kind(self, path: str) -> str:
-        """The kind of place that a path leads to."""
-        return self.places.kind(path, self.state.cwd)
+        return self.where.strict or self.state.far
 
     def is_ours(self, path: str) -> bool:
         """True if a path leads into the project, to the project itself or to a free place."""
         return self.kind(path) in (FREE_PLACE, ROOT)
 
-    def whole(self, path: str) -> str:
-        """The absolute path."""
-        return self.places.absolute(path, self.state.cwd)
+    def expanded(self, path: str) -> str:
+        """The path with the home directory for a `~` that it begins with."""
+        return f"{self.where.home}{path[1:]}" if path[:1] == "~" else path
+
+    def there(self, *flags: str) -> State:
+        """The state in the directory that these flags name."""
+        inner = self.state.copy()
+        for place in self.values(*flags):
+            inner.cwd = inner.whole(place)
+        return inner
 
     def begins(self, *starts: str) -> bool:
         """True if a word begins with one of these."""
@@ -101,6 +107,16 @@ class Call:
         """True if one of these stands anywhere in a word."""
         return any(text in word for word in self.words for text in texts)
 
+    def says(self, *texts: str) -> bool:
+        """True if one of these stands in its words, in capitals or not."""
+        said = " ".join(self.words).lower()
+        return any(text in said for text in texts)
+
+    @property
+    def texts(self) -> list[str]:
+        """All that the program is told: its words and standard input."""
+        return [*self.words, self.state.stdin or ""]
+
     def has(self, *flags: str) -> bool:
         """True if one of these flags is given; long ones may be cut short, as getopt lets them."""
         return any(_is_flag(word, flag) for word in before_dashes(self.words) for flag in flags)
@@ -108,14 +124,16 @@ class Call:
     def has_letter(self, letters: str, valued: str = "") -> bool:
         """True if one of these letters is given, alone or in a cluster like `-rf`; letters of
         `valued` take the rest of their word."""
-        for word in before_dashes(self.words):
-            if word[:1] == "-" and word[1:2] not in ("", "-"):
-                for letter in word[1:]:
-                    if letter in letters:
-                        return True
-                    if letter in valued:
-                        break
-        return False
+        return bool(in_clusters(before_dashes(self.words), letters, valued))
+
+    def given(self, flags: str) -> str:
+        """The first of these flags that is given, or nothing: `--force -f/e`. Single letters may
+        stand in a cluster, in which e takes the rest of the word."""
+        lettered = "".join(flag[1:] for flag in flags.split() if flag[2:3] in ("", "/"))
+        letters, _, valued = lettered.partition("/")
+        found = [flag for flag in flags.split() if flag[2:3] not in ("", "/") and self.has(flag)]
+        found += [f"-{letter}" for letter in letters if self.has_letter(letter, valued)]
+        return "".join(found[:1])
 
     def value(self, *flags: str) -> str | None:
         """The first of what `values` finds."""
@@ -137,60 +155,46 @@ class Call:
     def clustered(self, letter: str, valued: str) -> list[str]:
         """The values of a letter that may stand in a cluster, as in `-qO-`; letters of `valued`
         take the rest of their word."""
-        found = []
-        for place, word in enumerate(self.words):
-            if word[:1] != "-" or word[1:2] == "-":
-                continue
-            for at, c in enumerate(word[1:], 1):
-                if c == letter:
-                    found.append(word[at + 1 :] or "".join(self.words[place + 1 : place + 2]))
-                if c == letter or c in valued:
-                    break
-        return found
+        return in_clusters(self.words, letter, valued)
 
 
 # Says whether a rule holds, or refuses by itself.
-Test = Callable[[Call], bool | None]
+Test = Callable[[Call], object]
 
 
 class Rule:
     """Refuses a command of these programs when everything in its row holds, from its level on."""
 
-    def __init__(self, category: str, level: str, why: str, row: str) -> None:
-        self.category, self.level, self.why = category, level or STANDARD, why
+    def __init__(
+        self, category: str, level: str, why: str, row: str, tests: dict[str, Test]
+    ) -> None:
+        self.category, self.level, self.why = category, level or STANDARD, why.strip()
         command, _, self.told = row.rstrip(")").partition(" (")
         programs, *words = command.split()
         self.programs = programs.split("|")
         self.steps = [word.split("|") for word in words if word[0] != "-"]
-        self.flags = [word for word in words if word[0] == "-" and word[2:3] not in ("", "/")]
-        lettered = "".join(word[1:] for word in words if word[0] == "-" and word[2:3] in ("", "/"))
-        self.letters, _, self.valued = lettered.partition("/")
-        self.test: Test | None = None
-        self.unless: Test | None = None
+        self.flags = " ".join(word for word in words if word[0] == "-")
+        self.test = tests[self.told.replace(" ", "_")] if self.told else None
+        self.unless = tests.get("unless")
 
     def titled(self, call: Call) -> str:
         """The name of the rule when it refuses this command."""
-        given = [flag for flag in self.flags if call.has(flag)]
-        lettered = [f"-{c}" for c in self.letters if call.has_letter(c, self.valued)]
-        told = [f"({self.told})"] if self.told and self.told[0] != "_" else []
-        return " ".join([call.name, *call.subs[: len(self.steps)], *(given or lettered)[:1], *told])
+        told = f"({self.told})" if self.told and self.told[0] != "_" else ""
+        words = [call.name, *call.subs[: len(self.steps)], call.given(self.flags), told]
+        return " ".join(filter(None, words))
 
     def holds(self, call: Call) -> bool:
         """True if the command is one of those that it refuses."""
-        if len(call.subs) < len(self.steps):
-            return False
-        if not all(word in step for word, step in zip(call.subs, self.steps, strict=False)):
-            return False
-        if self.flags or self.letters:
-            lettered = bool(self.letters) and call.has_letter(self.letters, self.valued)
-            if not lettered and not call.has(*self.flags):
-                return False
-        if self.test is not None and not self.test(call):
-            return False
-        return self.unless is None or call.strict or not self.unless(call)
+        return (
+            len(call.subs) >= len(self.steps)
+            and all(word in step for word, step in zip(call.subs, self.steps, strict=False))
+            and (not self.flags or bool(call.given(self.flags)))
+            and (self.test is None or bool(self.test(call)))
+            and (self.unless is None or call.strict or not self.unless(call))
+        )
 
 
-def rules(text: str, *tests: Test, unless: Test | None = None, **named: Test) -> list[Rule]:
+def rules(text: str, *tests: Test, **named: Test) -> list[Rule]:
     """The rules of a table: a line with category, level and reason, and below it the commands that
     are refused for that reason, as one writes them:
 
@@ -204,19 +208,13 @@ def rules(text: str, *tests: Test, unless: Test | None = None, **named: Test) ->
     """
     known = {test.__name__.strip("_"): test for test in tests} | named
     made = []
-    category = level = why = row = ""
-    for line in text.splitlines():
-        if line[:1] not in ("", " "):
+    category = level = why = ""
+    for line in re.sub(r"\|\n +", "|", text).splitlines():
+        if line[0] != " ":
             head, _, why = line.partition(":")
             category, _, level = head.partition(" ")
         else:
-            row += line.strip()
-            if row[-1] != "|":
-                rule = Rule(category, level, why.strip(), row)
-                rule.test = known[rule.told.replace(" ", "_")] if rule.told else None
-                rule.unless = unless
-                made.append(rule)
-                row = ""
+            made.append(Rule(category, level, why, line.strip(), known))
     return made
 
 
@@ -237,10 +235,23 @@ def positional(words: list[str], valued: "frozenset[str] | list[str]") -> list[s
     for place, word in enumerate(words):
         if word == "--":
             return found + words[place + 1 :]
-        if skip or (word[:1] == "-" and word != "-"):
+        if not skip and (word[:1] != "-" or word == "-"):
+            found.append(word)
+        else:
             skip = not skip and word in valued
-            continue
-        found.append(word)
+    return found
+
+
+def in_clusters(words: list[str], letters: str, valued: str) -> list[str]:
+    """What follows the first of these letters in every cluster that has one: the rest of the word,
+    or the next."""
+    found = []
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        for at, c in enumerate(word[1:], 1) if word[:1] == "-" and word[1:2] != "-" else ():
+            if c in letters:
+                found.append(word[at + 1 :] or following)
+            if c in letters + valued:
+                break
     return found
 
 

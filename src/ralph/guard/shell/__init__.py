@@ -1,1 +1,1 @@
-"""Parses bash into nodes. Public: `parser`, `nodes`, `words`, `lines`, `text`."""
+"""Parses bash into nodes. Public: `parser`, `nodes`, `words`, `text`."""

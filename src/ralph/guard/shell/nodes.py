@@ -7,13 +7,6 @@ importing `dataclasses` alone would take a quarter of its time (ADR 25).
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from dataclasses import dataclass as node
-    from typing import TypeAlias
-
-    Part: TypeAlias = "Text | Param | Substitution | Process | Arithmetic"
-    Node: TypeAlias = (
-        "Simple | Pipe | Chain | Script | Background | Block | For | Loop | Branch | Test"
-        " | Function | Redirected"
-    )
 else:
 
     def node(kind: type) -> type:
@@ -32,7 +25,7 @@ class Unfollowable(Exception):  # noqa: N818  it says what happened
 
 
 @node
-class Text:
+class Literal:
     """Literal text; quoted text is never split, expanded or matched."""
 
     text: str
@@ -84,7 +77,7 @@ class Word:
 
     def literal(self) -> str | None:
         """The text, if all of it is literal."""
-        texts = [part.text for part in self.parts if isinstance(part, Text)]
+        texts = [part.text for part in self.parts if isinstance(part, Literal)]
         return "".join(texts) if len(texts) == len(self.parts) else None
 
 
@@ -107,9 +100,6 @@ class Redirect:
     op: str
     target: Word
     descriptor: str = ""
-
-    def takes_output(self) -> bool:
-        return self.op[0] != "<" and self.descriptor in ("", "1")
 
 
 @node
@@ -143,18 +133,14 @@ class Script:
 
 
 @node
-class Background:
-    """`command &`."""
+class Enclosed:
+    """`{ ...; }`, `( ... )` and `command &`, or any compound command with redirections; changes
+    stay inside what is `apart`."""
 
     body: "Node"
-
-
-@node
-class Block:
-    """`{ ...; }`, or `( ... )` with changes that stay inside."""
-
-    body: Script
-    apart: bool
+    apart: bool = False
+    background: bool = False
+    redirects: tuple[Redirect, ...] = ()
 
 
 @node
@@ -167,7 +153,7 @@ class For:
 
 
 @node
-class Loop:
+class While:
     """`while` and `until`: the head and the body, any number of times."""
 
     head: "Node"
@@ -197,9 +183,5 @@ class Function:
     body: "Node"
 
 
-@node
-class Redirected:
-    """A compound command with redirections."""
-
-    body: "Node"
-    redirects: tuple[Redirect, ...]
+Part = Literal | Param | Substitution | Process | Arithmetic
+Node = Simple | Pipe | Chain | Script | Enclosed | For | While | Branch | Test | Function

@@ -5,13 +5,13 @@ What it cannot follow is `Unfollowable`, never a guess.
 """
 
 from ralph.guard.shell import nodes
-from ralph.guard.shell.lines import Lines
-from ralph.guard.shell.nodes import Script, Unfollowable, Word
+from ralph.guard.shell.nodes import Literal, Node, Redirect, Script, Unfollowable, Word
 from ralph.guard.shell.text import names
-from ralph.guard.shell.words import META, NAME, NAME_START, checked_index, is_name
+from ralph.guard.shell.words import BLANKS, META, NAME, NAME_START, Words, checked_index, is_name
 
 DECLARES = names("declare typeset local export readonly alias")
 _CLOSERS = names("then elif else fi do done esac }")
+_REDIRECTS = ("&>>", "<<<", "<<-", "&>", ">>", ">|", ">&", "<<", "<>", "<&", ">", "<")
 
 
 def parse(text: str) -> Script:
@@ -19,11 +19,83 @@ def parse(text: str) -> Script:
     return Commands(text).script("")
 
 
-class Commands(Lines):
-    """Reads commands."""
+class Commands(Words):
+    """Reads commands. Here-documents are read where their line ends."""
 
-    def reader(self, text: str) -> "Commands":
-        return Commands(text)
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.documents: list[tuple[Redirect, str, bool, bool]] = []
+
+    def blanks(self) -> None:
+        """Step over blanks, continued lines and a comment."""
+        self.run(BLANKS.__contains__)
+        while self.take("\\\n"):
+            self.run(BLANKS.__contains__)
+        if self.peek() == "#" and self.text[self.place - 1 : self.place] in " \t\n;&|()":
+            self.run(lambda c: c != "\n")
+
+    def lines(self) -> None:
+        """Step over blanks and the ends of lines, reading here-documents."""
+        self.blanks()
+        while self.take("\n"):
+            self._read_documents()
+            self.blanks()
+
+    def reserved(self) -> str:
+        """The word that comes next, if it is a plain one."""
+        place = self.place
+        while place < len(self.text) and self.text[place] not in META:
+            place += 1
+        return self.text[self.place : place]
+
+    def near(self) -> str:
+        return self.text[self.place : self.place + 12].split("\n")[0]
+
+    def one_word(self) -> Word:
+        word = self.word()
+        if not word.parts:
+            raise Unfollowable(f"{self.near()!r} is not expected")
+        return word
+
+    def redirect(self) -> Redirect | None:
+        """A redirection, with the descriptor before it."""
+        self.blanks()
+        start = self.place
+        if not self.run(str.isdigit) and self.peek() == "{":
+            self.run(lambda c: c in NAME or c in "{}")
+        op = next((o for o in _REDIRECTS if self.at(o)), "")
+        process = self.text.startswith("(", self.place + len(op))
+        if not op or process or (start != self.place and op.startswith("&")):
+            self.place = start
+            return None
+        descriptor = self.text[start : self.place]
+        self.place += len(op)
+        self.blanks()
+        target = self.one_word()
+        if op not in ("<<", "<<-"):
+            return Redirect(op, target, descriptor)
+        quoted = any(isinstance(part, Literal) and part.quoted for part in target.parts)
+        name = target.literal()
+        if name is None:
+            raise Unfollowable("a here-document's end is not literal")
+        redirect = Redirect("<<", Word(()))
+        self.documents.append((redirect, name, quoted, op == "<<-"))
+        return redirect
+
+    def _read_documents(self) -> None:
+        waiting, self.documents = self.documents, []
+        for redirect, end, quoted, tabs in waiting:
+            lines: list[str] = []
+            while not lines or lines[-1] != end:
+                if self.place >= len(self.text):
+                    raise Unfollowable(f"a here-document has no end {end}")
+                stop = self.text.find("\n", self.place)
+                line = self.text[self.place :] if stop < 0 else self.text[self.place : stop]
+                self.place += len(line) + (stop >= 0)
+                lines.append(line.lstrip("\t") if tabs else line)
+            body = "".join(f"{line}\n" for line in lines[:-1])
+            expanded = [] if quoted else Commands(body).double_quoted(end="")
+            redirect.target = Word((Literal(body, quoted=True),) if quoted else tuple(expanded))
 
     def script(self, end: str) -> Script:
         """Commands up to the closing mark, which is stepped over; no mark is the end of all."""
@@ -39,32 +111,30 @@ class Commands(Lines):
 
     def _list(self) -> Script:
         """Commands, until something comes that begins none."""
-        items: list[nodes.Node] = []
+        items: list[Node] = []
         while True:
             self.lines()
             if not self.peek() or self.peek() in ");&|" or self.reserved() in _CLOSERS:
                 return Script(tuple(items))
             items.append(self._chain())
             self.blanks()
-            if self.peek() == "&" and not self.at("&&"):
-                items[-1] = nodes.Background(items[-1])
-                self.place += 1
+            if not self.at("&&") and self.take("&"):
+                items[-1] = nodes.Enclosed(items[-1], apart=True, background=True)
             elif self.peek() == ";" and not self.at(";;") and not self.at(";&"):
                 self.place += 1
             elif self.peek() not in ("\n", ""):
                 return Script(tuple(items))
 
-    def _chain(self) -> "nodes.Node":
+    def _chain(self) -> Node:
         items = [self._pipeline()]
         self.blanks()
-        while self.at("&&") or self.at("||"):
-            self.place += 2
+        while self.take("&&") or self.take("||"):
             self.lines()
             items.append(self._pipeline())
             self.blanks()
         return items[0] if len(items) == 1 else nodes.Chain(tuple(items))
 
-    def _pipeline(self) -> "nodes.Node":
+    def _pipeline(self) -> Node:
         while (word := self.reserved()) in ("!", "time"):
             self.place += len(word)
             self.blanks()
@@ -73,8 +143,7 @@ class Commands(Lines):
                 self.blanks()
         items = [self._command()]
         self.blanks()
-        while self.peek() == "|" and not self.at("||"):
-            self.place += 2 if self.at("|&") else 1
+        while not self.at("||") and (self.take("|&") or self.take("|")):
             self.lines()
             while self.reserved() == "!":
                 self.place += 1
@@ -83,40 +152,35 @@ class Commands(Lines):
             self.blanks()
         return items[0] if len(items) == 1 else nodes.Pipe(tuple(items))
 
-    def _command(self) -> "nodes.Node":
+    def _command(self) -> Node:
         body = self._compound()
         if body is None:
             return self._simple()
-        redirects = []
-        while (redirect := self.redirect()) is not None:
-            redirects.append(redirect)
-        return nodes.Redirected(body, tuple(redirects)) if redirects else body
+        redirects = tuple(iter(self.redirect, None))
+        return nodes.Enclosed(body, redirects=redirects) if redirects else body
 
-    def _compound(self) -> "nodes.Node | None":
+    def _compound(self) -> Node | None:
         """A compound command, or None where a simple one stands."""
-        if self.at("(("):
-            start = self.place
-            inner = self.arithmetic()
-            if inner is not None:
-                return nodes.Test((inner,))
-            self.place = start
-        if self.peek() == "(":
-            self.place += 1
-            return nodes.Block(self.script(")"), apart=True)
+        if self.at("((") and (inner := self.arithmetic()) is not None:
+            return nodes.Test((inner,))
+        if self.take("("):
+            return nodes.Enclosed(self.script(")"), apart=True)
         word = self.reserved()
+        if word == "coproc":
+            raise Unfollowable("coproc is not understood")
         reader = _COMPOUNDS.get(word)
         if reader is None:
             return None
         self.place += len(word)
         return reader(self)
 
-    def group(self) -> "nodes.Node":
+    def group(self) -> Node:
         """`{ ...; }`"""
         body = self._list()
         self._keyword("}")
-        return nodes.Block(body, apart=False)
+        return nodes.Enclosed(body)
 
-    def test(self) -> "nodes.Node":
+    def test(self) -> Node:
         """`[[ ... ]]`"""
         words: list[Word] = []
         while True:
@@ -133,7 +197,7 @@ class Commands(Lines):
                 if self.peek() == ";":
                     raise Unfollowable("; within [[ ]]")
 
-    def conditional(self) -> "nodes.Node":
+    def conditional(self) -> Node:
         """`if ...; then ...; elif ...; else ...; fi`"""
         bodies = [self._list()]
         self._keyword("then")
@@ -148,9 +212,9 @@ class Commands(Lines):
         self._keyword("fi")
         return nodes.Branch((), tuple(bodies))
 
-    def loop(self) -> "nodes.Node":
+    def loop(self) -> Node:
         """`while ...; do ...; done`"""
-        return nodes.Loop(self._list(), self._do())
+        return nodes.While(self._list(), self._do())
 
     def _do(self) -> Script:
         self._keyword("do")
@@ -158,7 +222,7 @@ class Commands(Lines):
         self._keyword("done")
         return body
 
-    def each(self) -> "nodes.Node":
+    def each(self) -> Node:
         """`for name in words; do ...; done`, or `for ((...)); do ...; done`"""
         self.blanks()
         if self.at("(("):
@@ -166,7 +230,7 @@ class Commands(Lines):
             if inner is None:
                 raise Unfollowable("for (( has no ))")
             self._separator()
-            return nodes.Loop(nodes.Test((inner,)), self._do())
+            return nodes.While(nodes.Test((inner,)), self._do())
         name = self.run(NAME.__contains__)
         if not is_name(name):
             raise Unfollowable("for without a name")
@@ -184,10 +248,10 @@ class Commands(Lines):
 
     def _separator(self) -> None:
         self.blanks()
-        self.place += self.peek() == ";"
+        self.take(";")
         self.lines()
 
-    def case(self) -> "nodes.Node":
+    def case(self) -> Node:
         """`case word in pattern) ...;; esac`"""
         self.blanks()
         words, bodies = [self.one_word()], []
@@ -195,29 +259,21 @@ class Commands(Lines):
         self._keyword("in")
         self.lines()
         while self.reserved() != "esac":
-            self.place += self.peek() == "("
-            words.append(self._pattern())
-            while self.peek() == "|":
-                self.place += 1
-                words.append(self._pattern())
+            self.take("(")
+            while True:
+                self.blanks()
+                words.append(self.word(stop=META - {"<", ">"}))
+                self.blanks()
+                if not self.take("|"):
+                    break
             self.expect(")")
             bodies.append(self._list())
             self.blanks()
-            for mark in (";;&", ";;", ";&"):
-                if self.at(mark):
-                    self.place += len(mark)
-                    break
-            else:
+            if not any(map(self.take, (";;&", ";;", ";&"))):
                 break
             self.lines()
         self._keyword("esac")
         return nodes.Branch(tuple(words), tuple(bodies))
-
-    def _pattern(self) -> Word:
-        self.blanks()
-        word = self.word(stop=META - {"<", ">"})
-        self.blanks()
-        return word
 
     def _keyword(self, word: str) -> None:
         self.lines()
@@ -225,7 +281,7 @@ class Commands(Lines):
             raise Unfollowable(f"{word} is missing")
         self.place += len(word)
 
-    def function(self) -> "nodes.Node":
+    def function(self) -> Node:
         """`function name { ...; }`"""
         self.blanks()
         name = self.run(lambda c: c not in META)
@@ -239,21 +295,17 @@ class Commands(Lines):
         self.blanks()
         self.expect(")")
 
-    def _function(self, name: str) -> "nodes.Node":
+    def _function(self, name: str) -> Node:
         self.lines()
         body = self._compound()
         if body is None:
             raise Unfollowable(f"the function {name} has no body")
         return nodes.Function(name, body)
 
-    def coproc(self) -> "nodes.Node":
-        """Hardly anybody writes it."""
-        raise Unfollowable("coproc is not understood")
-
-    def _simple(self) -> "nodes.Node":
+    def _simple(self) -> Node:
         assigns: list[nodes.Assign] = []
         words: list[Word] = []
-        redirects: list[nodes.Redirect] = []
+        redirects: list[Redirect] = []
         while True:
             self.blanks()
             if (redirect := self.redirect()) is not None:
@@ -278,23 +330,20 @@ class Commands(Lines):
         start, name, index = self.place, "", ""
         if self.peek() in NAME_START:  # an alias may be called by many names, a variable by few
             name = self.run(lambda c: c in NAME or (bool(words) and c in "-.:"))
-        if name and self.peek() == "[":
-            self.place += 1
+        if name and self.take("["):
             index = checked_index(self.until("]")) if "]" in self.text[self.place :] else ""
         adds = self.at("+=")
         if not name or not (adds or self.at("=")):
             self.place = start
             return None
         self.place += 2 if adds else 1
-        array = self.peek() == "("
+        array = self.take("(")
         values = [] if array else [self.word()]
         if array:
-            self.expect("(")
             self.lines()
-            while self.peek() != ")":
+            while not self.take(")"):
                 values.append(self.one_word())
                 self.lines()
-            self.place += 1
         return nodes.Assign(name, tuple(values), adds=adds, array=array, index=index)
 
 
@@ -308,5 +357,4 @@ _COMPOUNDS = {
     "select": Commands.each,
     "case": Commands.case,
     "function": Commands.function,
-    "coproc": Commands.coproc,
 }

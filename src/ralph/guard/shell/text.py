@@ -20,6 +20,12 @@ PARENT  after NAMED        the process that runs the command: the agent
 SURE    after ANY          a variable that is set, since `${NAME:?}` would have ended the script
 """
 
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
+
 ANY, NAMED, FREE, NET, SECRET, CODED = "\0", "\1", "\2", "\4", "\5", "\6"
 _UNKNOWN = frozenset((ANY, NET, SECRET, CODED))
 EACH, WHO, READ, FOUND, BOXES, ENDLESS = "\x17", "\x0e", "\x0f", "\x14", "\x15", "\x16"
@@ -43,7 +49,19 @@ def names(text: str) -> frozenset[str]:
 def table(text: str) -> dict[str, str]:
     """The rows of a text: by each of the names before the colon, what stands after it."""
     rows = [row.partition(":") for row in text.strip().splitlines()]
-    return {name: said.strip() for before, _, said in rows for name in before.split()}
+    return by_name({before: said.strip() for before, _, said in rows})
+
+
+def by_name(rows: "dict[str, Value]") -> "dict[str, Value]":
+    """The values of a table, each by every one of the names in its row's key."""
+    return {name: value for key, value in rows.items() for name in key.split()}
+
+
+def fits(text: str, *patterns: str) -> bool:
+    """True if one of these patterns matches the whole text."""
+    from fnmatch import fnmatchcase  # which few commands need
+
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
 
 
 def unknown(text: str) -> bool:
@@ -90,48 +108,31 @@ def split(text: str, separators: str) -> str:
 
 def braces(text: str) -> list[str]:
     """The words that `a{b,c}d` and `{1..3}` become; other braces stay."""
-    made = [text]
-    done: list[str] = []
+    made, done = [text], list[str]()
     while made:
         current = made.pop(0)
-        expanded = _first_brace(current)
-        if expanded is None:
-            done.append(current)
-        else:
-            made = expanded + made
+        starts = (place for place, c in enumerate(current) if c == "{")
+        expanded = next(filter(None, (_expanded(current, start) for start in starts)), [])
+        made = [*expanded, *made]
+        done += [] if expanded else [current]
         if len(made) + len(done) > _MOST_FIELDS:
             return [ANY]
     return done
 
 
-def _first_brace(text: str) -> list[str] | None:
-    """The text with its first brace expanded; None if there is none to expand."""
-    start = text.find("{")
-    while start >= 0:
-        found = _alternatives(text, start)
-        if found is not None:
-            items, end = found
-            return [text[:start] + item + text[end:] for item in items]
-        start = text.find("{", start + 1)
-    return None
-
-
-def _alternatives(text: str, start: int) -> tuple[list[str], int] | None:
-    """The alternatives of the brace that begins here and the place after it."""
-    depth, items, item_start = 0, [], start + 1
+def _expanded(text: str, start: int) -> list[str]:
+    """The text with each alternative of the brace that begins here; none if there are none."""
+    depth, items, item_start = 0, list[str](), start + 1
     for place in range(start, len(text)):
         c = text[place]
         depth += (c == "{") - (c == "}")
-        if c == "," and depth == 1:
+        if (c == "," and depth == 1) or depth == 0:
             items.append(text[item_start:place])
             item_start = place + 1
-        elif depth == 0:
-            items.append(text[item_start:place])
-            if len(items) > 1:
-                return items, place + 1
-            made = _sequence(items[0])
-            return (made, place + 1) if made else None
-    return None
+        if depth == 0:
+            items = items if len(items) > 1 else _sequence(items[0])
+            return [text[:start] + item + text[place + 1 :] for item in items]
+    return []
 
 
 def _sequence(text: str) -> list[str]:
@@ -139,19 +140,12 @@ def _sequence(text: str) -> list[str]:
     ends = text.split("..")
     if len(ends) not in (2, 3):
         return []
-    first, last = ends[0], ends[1]
-    if _is_number(first) and _is_number(last):
+    first, last = ends[:2]  # a step does not matter
+    if all(end.removeprefix("-").isdecimal() and end.isascii() for end in (first, last)):
         low, high = sorted((int(first), int(last)))
-        return (
-            [str(n) for n in range(low, high + 1)]
-            if high - low < _MOST_FIELDS
-            else [NAMED] * _MOST_FIELDS
-        )
+        many = high - low >= _MOST_FIELDS
+        return [NAMED] * _MOST_FIELDS if many else [str(n) for n in range(low, high + 1)]
     if len(first) == len(last) == 1:
         low, high = sorted((ord(first), ord(last)))
         return [chr(n) for n in range(low, high + 1)]
     return []
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()

@@ -1,22 +1,11 @@
-"""Reading shell words: quotes, expansions, substitutions. `shell.py` reads commands with it."""
+"""Reads shell words: quotes, expansions, substitutions. `parser` reads commands with it."""
 
+import re
 from collections.abc import Callable
 
-from ralph.guard.shell.nodes import (
-    Arithmetic,
-    Param,
-    Process,
-    Script,
-    Substitution,
-    Text,
-    Unfollowable,
-    Word,
-)
-from ralph.guard.shell.text import MARKS
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.guard.shell.nodes import Part
+from ralph.guard.shell import nodes
+from ralph.guard.shell.nodes import Literal, Param, Part, Substitution, Unfollowable, Word
+from ralph.guard.shell.text import ANY, MARKS
 
 BLANKS = " \t"
 META = frozenset(" \t\n;&|<>()")
@@ -30,9 +19,9 @@ _OPERATORS = (
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPES |= {"e": "\033", "E": "\033", "\\": "\\", "'": "'", '"': '"', "?": "?"}
 _LONGEST_TEXT = 1_000_000
-_HEX_LENGTHS = {"x": 2, "u": 4, "U": 8}
-_HEX = frozenset("0123456789abcdefABCDEF")
-_OCTAL = frozenset("01234567")
+_HEX = "[0-9a-fA-F]"
+_NUMBER = rf"x{_HEX}{{0,2}}|u{_HEX}{{0,4}}|U{_HEX}{{0,8}}"
+_ANSI, _PRINTED = rf"\\([0-7]{{1,3}}|{_NUMBER}|c.?|.)", rf"\\([0-7]{{1,4}}|{_NUMBER}|[^c])"
 
 
 def is_name(text: str) -> bool:
@@ -60,12 +49,8 @@ class Words:
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
 
-    def script(self, _end: str) -> Script:
-        """The commands up to the closing mark; `shell.Commands` knows how."""
-        raise NotImplementedError
-
-    def reader(self, _text: str) -> "Words":
-        """A reader like this for another text."""
+    def script(self, _end: str) -> nodes.Script:
+        """The commands up to the closing mark; `parser.Commands` knows how."""
         raise NotImplementedError
 
     def at(self, what: str) -> bool:
@@ -75,11 +60,16 @@ class Words:
         """The next character, or nothing at the end."""
         return self.text[self.place : self.place + 1]
 
+    def take(self, what: str) -> bool:
+        """Step over what comes next, if it is this."""
+        found = self.at(what)
+        self.place += len(what) if found else 0
+        return found
+
     def expect(self, what: str) -> None:
         """Step over what has to come next."""
-        if not self.at(what):
+        if not self.take(what):
             raise Unfollowable(f"{what!r} is missing")
-        self.place += len(what)
 
     def run(self, allowed: Callable[[str], bool]) -> str:
         """The longest run of such characters."""
@@ -100,11 +90,10 @@ class Words:
         """The next word; within `[[` and `case` a pattern may hold parentheses."""
         parts: list[Part] = []
         while (c := self.peek()) and (c not in stop or self.at_process() or (pattern and c == "(")):
-            if pattern and c == "(":
-                self.place += 1
+            if pattern and self.take("("):
                 inner = self.word(stop=frozenset(")"), pattern=True)
                 self.expect(")")
-                parts += [Text("(", quoted=True), *inner.parts, Text(")", quoted=True)]
+                parts += [Literal("(", quoted=True), *inner.parts, Literal(")", quoted=True)]
             else:
                 parts += self._part(c, stop)
         return Word(tuple(parts))
@@ -112,67 +101,58 @@ class Words:
     def at_process(self) -> bool:
         return self.at("<(") or self.at(">(")
 
-    def _part(self, c: str, stop: frozenset[str]) -> "list[Part]":
+    def _part(self, c: str, stop: frozenset[str]) -> list[Part]:
         """The parts that begin with this character, outside quotes."""
         if c == "\\":
             c = self.text[self.place + 1 : self.place + 2]
             self.place += 2
             if not c:
                 raise Unfollowable("it ends with a backslash")
-            return [] if c == "\n" else [Text(c, quoted=True)]
-        if c == "'":
-            self.place += 1
-            return [Text(self.until("'"), quoted=True)]
-        if c == '"':
-            self.place += 1
+            return [] if c == "\n" else [Literal(c, quoted=True)]
+        if self.take("'"):
+            return [Literal(self.until("'"), quoted=True)]
+        if self.take('"'):
             return self.double_quoted()
-        if c == "$":
+        if self.take("$"):
             return self._dollar()
         if c == "`":
             return [self._backquoted(quoted=False)]
         if self.at_process():
             self.place += 2
-            return [Process(self.script(")"), reads=c == ">")]
+            return [nodes.Process(self.script(")"), reads=c == ">")]
         if c in "<>(":
             self.place += 1
-            return [Text(c, quoted=True)]
-        return [Text(self.run(lambda c: c not in stop and c not in "\\'\"$`<>("), quoted=False)]
+            return [Literal(c, quoted=True)]
+        return [Literal(self.run(lambda c: c not in stop and c not in "\\'\"$`<>("), quoted=False)]
 
-    def double_quoted(self, end: str = '"') -> "list[Part]":
+    def double_quoted(self, end: str = '"') -> list[Part]:
         """Text with expansions, up to the closing mark; with no mark up to the end of all."""
-        parts: list[Part] = [Text("", quoted=True)]
-        while not (end and self.at(end)):
-            c = self.peek()
-            if not c:
-                if end:
-                    raise Unfollowable("there is no closing quote")
-                return parts
+        parts: list[Part] = [Literal("", quoted=True)]
+        while (c := self.peek()) and not (end and self.at(end)):
             if c == "\\":
                 c = self.text[self.place + 1 : self.place + 2]
                 self.place += 2
                 kept = c if c and c in f"$`\\{end}" else f"\\{c}"
-                parts.append(Text("" if c == "\n" else kept, quoted=True))
-            elif c == "$":
+                parts.append(Literal("" if c == "\n" else kept, quoted=True))
+            elif self.take("$"):
                 parts += self._dollar(quoted=True, ends=end)
             elif c == "`":
                 parts.append(self._backquoted(quoted=True))
             else:
                 plain = self.run(lambda c: c not in '\\$`"' or (c == '"' and end != '"'))
-                parts.append(Text(plain, quoted=True))
-        self.place += len(end)
+                parts.append(Literal(plain, quoted=True))
+        if end and not self.take(end):
+            raise Unfollowable("there is no closing quote")
         return parts
 
-    def _dollar(self, *, quoted: bool = False, ends: str = "") -> "list[Part]":
-        """The parts that `$` begins; a lone one is itself."""
-        self.place += 1
+    def _dollar(self, *, quoted: bool = False, ends: str = "") -> list[Part]:
+        """The parts behind a `$`; a lone one is itself."""
         c = self.peek()
         if self.at("((") and (inner := self.arithmetic()) is not None:
-            return [Arithmetic(inner, quoted=quoted)]
-        if c == "(":
-            self.place += 1
+            return [nodes.Arithmetic(inner, quoted=quoted)]
+        if self.take("("):
             return [Substitution(self.script(")"), quoted=quoted)]
-        if c == "{":
-            self.place += 1
+        if self.take("{"):
             return [self._braced(quoted=quoted)]
         if c == "[":
             raise Unfollowable("$[...] is not understood: write $((...))")
@@ -181,44 +161,36 @@ class Words:
         if c and c in _SPECIAL:
             self.place += 1
             return [Param(c, quoted=quoted)]
-        if c == "'" and not quoted:
-            self.place += 1
-            return [Text(self._ansi(), quoted=True)]
-        if c == '"' and not quoted and not ends:
-            self.place += 1
+        if not quoted and self.take("'"):
+            return [Literal(self._ansi(), quoted=True)]
+        if not quoted and not ends and self.take('"'):
             return self.double_quoted()
-        return [Text("$", quoted=True)]
+        return [Literal("$", quoted=True)]
 
     def arithmetic(self) -> Word | None:
         """The inside of `((...))`; None if the parentheses are those of commands."""
-        depth, inner_end, place = 0, 0, self.place
-        while place < len(self.text):
+        depth = inner_end = 0
+        for place in range(self.place, len(self.text)):
             depth += {"(": 1, ")": -1}.get(self.text[place], 0)
             if depth == 1 and place > self.place and not inner_end:
                 inner_end = place
             if depth == 0:
                 break
-            place += 1
         else:
             raise Unfollowable("there is no closing ))")
         if inner_end != place - 1:
             return None
-        inner = self.reader(self.text[self.place + 2 : inner_end])
+        inner = type(self)(self.text[self.place + 2 : inner_end])
         self.place = place + 1
         return Word(tuple(inner.double_quoted(end="")))
 
     def _backquoted(self, *, quoted: bool) -> Substitution:
-        self.place += 1
-        inner: list[str] = []
-        while (c := self.peek()) != "`":
-            if not c:
-                raise Unfollowable("there is no closing `")
-            after = self.text[self.place + 1 : self.place + 2]
-            escaped = c == "\\" and after and after in ('$`\\"' if quoted else "$`\\")
-            inner.append(after if escaped else c)
-            self.place += 2 if escaped else 1
-        self.place += 1
-        return Substitution(self.reader("".join(inner)).script(""), quoted=quoted)
+        found = re.compile(r"`((?:[^`\\]|\\.)*+)`", re.DOTALL).match(self.text, self.place)
+        if found is None:
+            raise Unfollowable("there is no closing `")
+        self.place = found.end()
+        inner = re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", found[1])
+        return Substitution(type(self)(inner).script(""), quoted=quoted)
 
     def _braced(self, *, quoted: bool) -> Param:
         prefix = ""
@@ -231,17 +203,13 @@ class Words:
             if not name or name not in _SPECIAL:
                 raise Unfollowable("${...} names no variable")
             self.place += 1
-        index = ""
-        if self.peek() == "[":
-            self.place += 1
-            index = checked_index(self.until("]"))
+        index = checked_index(self.until("]")) if self.take("[") else ""
         op = next((o for o in _OPERATORS if self.at(o)), "")
         self.place += len(op)
         parts: list[Part] = []
         while (c := self.peek()) and c != "}":
-            if quoted and c == "'":
-                self.place += 1
-                parts.append(Text("'", quoted=True))
+            if quoted and self.take("'"):
+                parts.append(Literal("'", quoted=True))
             else:
                 parts += self._part(c, frozenset("}"))
         self.expect("}")
@@ -250,33 +218,33 @@ class Words:
 
     def _ansi(self) -> str:
         """The text of `$'...'`, its escapes undone."""
-        told: list[str] = []
-        while (c := self.peek()) != "'":
-            if not c:
-                raise Unfollowable("there is no closing quote")
-            self.place += 1
-            told.append(self._ansi_escape() if c == "\\" else c)
-            if told[-1] and told[-1] in MARKS:
-                raise Unfollowable("it holds control characters")
-        self.place += 1
-        return "".join(told)
+        found = re.compile(r"((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.place)
+        if found is None:
+            raise Unfollowable("there is no closing quote")
+        self.place = found.end()
+        text = re.sub(_ANSI, _unescaped, found[1], flags=re.DOTALL)
+        if any(mark in text for mark in MARKS):
+            raise Unfollowable("it holds control characters")
+        return text
 
-    def _ansi_escape(self) -> str:
-        c = self.peek()
-        self.place += 1
-        if c in _HEX_LENGTHS:
-            digits = self._digits(_HEX, _HEX_LENGTHS[c])
-            return chr(int(digits, 16)) if digits and int(digits, 16) < 0x110000 else ""
-        if c in _OCTAL:
-            self.place -= 1
-            return chr(int(self._digits(_OCTAL, 3), 8) & 0xFF)
-        if c == "c":
-            self.place += 1
-            return chr(ord(self.text[self.place - 1 : self.place] or "@") & 0x1F)
-        return _ESCAPES.get(c, f"\\{c}")
 
-    def _digits(self, allowed: frozenset[str], most: int) -> str:
-        start = self.place
-        while self.place - start < most and self.peek() in allowed:
-            self.place += 1
-        return self.text[start : self.place]
+def _unescaped(match: "re.Match[str]") -> str:
+    """The character that an escape of `$'...'` stands for."""
+    escape = match[1]
+    if escape[0] in "01234567":
+        return chr(int(escape, 8) & 0xFF)
+    if escape[0] in "xuU" and escape[1:]:
+        return chr(int(escape[1:], 16)) if int(escape[1:], 16) < 0x110000 else ""
+    if escape[0] == "c":
+        return chr(ord(escape[1:] or "@") & 0x1F)
+    return _ESCAPES.get(escape, match[0])
+
+
+def printed(text: str) -> str:
+    """What `echo -e` and `printf` make of a text; ANY for what this program has a meaning for."""
+
+    def shown(match: "re.Match[str]") -> str:
+        text = _unescaped(match)
+        return ANY if text and text in MARKS else text
+
+    return re.sub(_PRINTED, shown, text, flags=re.DOTALL) if "\\" in text else text

@@ -1,4 +1,4 @@
 """Tasks, their completion criteria, and which one is next.
 
-Public: `task`, `backlog`, `completion`, `select`.
+Public: `task`, `completion`, `select`.
 """

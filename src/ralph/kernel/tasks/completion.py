@@ -34,7 +34,6 @@ class Completion:
     timeout: float | None = None  # seconds
 
 
-_KINDS = {kind.value: kind for kind in Kind}
 _FIELDS = {  # what a rule of a kind may say
     Kind.EXPLICIT: (),
     Kind.TEST_PASSING: ("command", "grep"),
@@ -56,7 +55,7 @@ def parse(data: object, task_id: str) -> Completion:
     if not isinstance(data, dict):
         raise ValueError('completion must be an object such as {"type": "explicit"}')
     name = data.get("type")
-    kind = _KINDS.get(name) if isinstance(name, str) else None
+    kind = next((kind for kind in Kind if kind == name), None)
     if kind is None:
         raise ValueError(f"completion.type must be one of {', '.join(Kind)}, not {_shown(name)}")
     texts = {name: _text(data, name) for name in _FIELDS[kind] if data.get(name) is not None}

@@ -1,7 +1,7 @@
 """Selection of the next task, and of what to do to it."""
 
 from ralph.kernel.case import Case
-from ralph.kernel.tasks.task import Assignment, Mode, ReviewStatus, Status, Task
+from ralph.kernel.tasks.task import ENDED, Assignment, Mode, ReviewStatus, Status, Task
 
 
 def first_open(case: Case) -> Assignment | None:
@@ -15,12 +15,11 @@ def next_task(case: Case) -> Assignment | None:
 
     The task under work stays so until it is done or parked, whatever is added meanwhile.
     """
-    current = case.state.assignment.task if case.state.assignment else ""
     ready = (t for t in case.open_tasks if not t.blocked_by or not blockers(t, case))
     best = min(
         ready,
         key=lambda t: (
-            t.id != current,
+            t.id != case.state.task,
             t.status is not Status.IN_PROGRESS,
             t.status is Status.PENDING and t.used.iterations > 0,  # an agent has crashed in it
             -t.priority,
@@ -64,9 +63,8 @@ def blockers(task: Task, case: Case) -> tuple[str, ...]:
         blocker = case.backlog.get(name)
         if blocker is None:
             return False
-        ended = blocker.status in (Status.DONE, Status.CANCELLED)
+        ended = blocker.status in ENDED or blocker.passes or blocker.id in case.state.done
         # One at work may be called done by now, and is not merged.
-        at_work = blocker.id in case.state.at_work
-        return at_work or not (ended or blocker.passes or blocker.id in case.state.done)
+        return not ended or blocker.id in case.state.at_work
 
     return tuple(filter(blocks, task.blocked_by))

@@ -56,15 +56,11 @@ def action_of(event: ToolStart) -> str | None:
     A shell command is judged by how it begins: git, code for an interpreter, or anything else.
     """
     name = _SERVER.sub("", event.name.lower())
-    if name in _SHELL:
-        return _of_command(event.summary)
-    named = (("read", _READ), ("write", _WRITE), ("eval", _EVAL))
-    return next((kind for kind, names in named if name in names), None)
-
-
-def _of_command(command: str) -> str:
-    before = _BEFORE.match(command)
+    if name not in _SHELL:
+        named = (("read", _READ), ("write", _WRITE), ("eval", _EVAL))
+        return next((kind for kind, names in named if name in names), None)
+    before = _BEFORE.match(event.summary)
     assert before is not None, "it matches nothing, too"
-    if _GIT.match(command, before.end()):
+    if _GIT.match(event.summary, before.end()):
         return "git"
-    return "eval" if _INLINE.match(command, before.end()) else "bash"
+    return "eval" if _INLINE.match(event.summary, before.end()) else "bash"

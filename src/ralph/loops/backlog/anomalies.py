@@ -7,6 +7,7 @@ from ralph.kernel.facts import Decided, Fact, Step
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Cause, Park, Reason, Stop
+from ralph.text.plain import first_line
 
 TASK_FILE = "tasks.jsonl"  # the key of the step that undoes an agent's edits of it
 _TOO_MUCH = 2  # times the mean
@@ -28,14 +29,12 @@ def anomalies_in(fact: Fact, before: RunState) -> Iterator[Anomaly]:
         return
     for finding in fact.findings:
         if finding.gate == "protect":
-            yield Anomaly("protected", finding.text.strip().partition("\n")[0])
+            yield Anomaly("protected", first_line(finding.text))
     near = CompleteClaim().near_misses(before.turn) if before.turn is not None else ()
     yield from (Anomaly("near_miss", note) for note in fact.notes if note in near)
     match fact.verdict:
         case Stop(reason=Reason.STALLED, why=why) | Park(why=why, cause=Cause.STALLED):
             yield Anomaly("stalled", why)
-        case _:
-            pass
 
 
 def costly(cost: float, earlier: Sequence[float]) -> Iterator[Anomaly]:

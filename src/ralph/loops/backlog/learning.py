@@ -24,7 +24,6 @@ class Lesson:
     """The end of a task, and what it took."""
 
     task: str
-    title: str = ""
     kind: str = ""
     tags: tuple[str, ...] = ()
     done: bool = False
@@ -81,33 +80,26 @@ class Summary:
     together: TypeSummary
 
 
-# ------------------------------------------------------------------ reading
-
-
 def lessons_of(objects: Iterable[Mapping[str, Any]]) -> tuple[Lesson, ...]:
     """The lessons among JSON objects."""
-    return tuple(lesson for data in objects if (lesson := _lesson(data)) is not None)
-
-
-def _lesson(data: Mapping[str, Any]) -> Lesson | None:
-    task, status = _text(data.get("taskId")), data.get("status")
-    if not task or status not in ("done", "blocked"):
-        return None
-    return Lesson(
-        task=task,
-        run=_text(data.get("run")),
-        title=_text(data.get("title")),
-        kind=_text(data.get("taskType")),
-        tags=_texts(data.get("tags")),
-        done=status == "done",
-        iterations=int(_number(data.get("iterations")) or 0),
-        seconds=_number(data.get("seconds")) or 0.0,
-        cost=_number(data.get("cost")),
-        estimate=_number(data.get("estimate")),
-        estimated_time=_time(data.get("estimate")),
-        reason=_text(data.get("reason")),
-        blockers=_texts(data.get("blockers")),
-        gates=_counts(data.get("gates")),
+    return tuple(
+        Lesson(
+            task=task,
+            run=_text(data.get("run")),
+            kind=_text(data.get("taskType")),
+            tags=_texts(data.get("tags")),
+            done=data["status"] == "done",
+            iterations=int(_number(data.get("iterations")) or 0),
+            seconds=_number(data.get("seconds")) or 0.0,
+            cost=_number(data.get("cost")),
+            estimate=_number(data.get("estimate")),
+            estimated_time=_time(data.get("estimate")),
+            reason=_text(data.get("reason")),
+            blockers=_texts(data.get("blockers")),
+            gates=_counts(data.get("gates")),
+        )
+        for data in objects
+        if data.get("status") in ("done", "blocked") and (task := _text(data.get("taskId")))
     )
 
 
@@ -139,13 +131,9 @@ def _number(value: object) -> float | None:
 
 def _time(value: object) -> float | None:
     """Seconds, of a text such as 90s, 30m or 2h."""
-    if not isinstance(value, str):
-        return None
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([smhd])", value.strip())
+    text = value.strip() if isinstance(value, str) else ""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([smhd])", text)
     return float(found[1]) * _UNITS[found[2]] if found else None
-
-
-# ------------------------------------------------------------------ adding up
 
 
 def summary(lessons: Iterable[Lesson]) -> Summary:
@@ -214,17 +202,11 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counts:
     return tuple(sums.most_common())
 
 
-# ------------------------------------------------------------------ for the next prompt
-
-
 def relevant(
-    lessons: Iterable[Lesson],
-    progress: Iterable[Mapping[str, Any]],
-    task: Task,
-    most: int = 12,
+    lessons: Iterable[Lesson], progress: Iterable[Mapping[str, Any]], task: Task, most: int = 12
 ) -> tuple[str, ...]:
-    """Short lines for the task's next prompt: what its own earlier iterations did, the newest last,
-    then what tasks of the same type, or with a tag in common, taught."""
+    """Lines for the task's next prompt: its own iterations, the newest last, then lessons of tasks
+    of the same type or with a tag in common."""
     tasks = by_task(lessons)
     own = [
         f"An earlier try ended blocked after {counted(t.iterations, 'iteration')}: {t.reason}"
@@ -232,7 +214,13 @@ def relevant(
         if t.task == task.id and not t.done
     ]
     own += (_iteration(entry) for entry in progress if entry.get("type") == "iteration")
-    others = _others([t for t in tasks if _is_alike(t, task)])[: max(1, most // 3)]
+    alike = [
+        t
+        for t in tasks
+        if t.task != task.id
+        and ((task.kind and t.kind == task.kind) or not set(task.tags).isdisjoint(t.tags))
+    ]
+    others = _others(alike)[: max(1, most // 3)]
     room = max(0, most - len(others))
     return tuple(plain(line) for line in (*own[max(0, len(own) - room) :], *others))[:most]
 
@@ -247,11 +235,6 @@ def _iteration(entry: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, parts)) + (f" (objected: {objected})" if objected else "")
 
 
-def _is_alike(lesson: Lesson, task: Task) -> bool:
-    same_type = bool(task.kind) and lesson.kind == task.kind
-    return lesson.task != task.id and (same_type or not set(task.tags).isdisjoint(lesson.tags))
-
-
 def _others(tasks: Sequence[Lesson]) -> list[str]:
     """The lessons of similar tasks: how long they took, what objected, what blocked the latest."""
     if not tasks:
@@ -261,9 +244,8 @@ def _others(tasks: Sequence[Lesson]) -> list[str]:
     mean = together.iterations.mean
     took = f"{mean:.3g} {'iteration' if mean == 1 else 'iterations'} on average"
     ratio = f", {together.ratio.mean:.2g} times the estimate" if together.ratio else ""
-    lines = [
-        f"Tasks like this one: {together.done} done, {together.blocked} blocked, {took}{ratio}."
-    ]
+    ended = f"{together.done} done, {together.blocked} blocked"
+    lines = [f"Tasks like this one: {ended}, {took}{ratio}."]
     if together.gates:
         named = ", ".join(f"{name} ({count})" for name, count in together.gates[:3])
         lines.append(f"What objected most to tasks like this one: {named}.")

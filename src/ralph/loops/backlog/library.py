@@ -48,13 +48,15 @@ class TaskRun:
         if unknown:
             raise TypeError(f"TaskRun() got an unexpected keyword argument {min(unknown)!r}")
         self._project = os.path.abspath(os.fspath(project))
+        if isinstance(sandbox, bool):
+            sandbox = "auto" if sandbox else "direct"
         self._environ = dict(os.environ if environ is None else environ)
         self._flags = {
             **dict.fromkeys(_FLAGS),
             **settings,
             "task": task,
             "tag": tuple(tags),
-            "sandbox": _wish(sandbox),
+            "sandbox": sandbox,
             "allow_dirty": allow_dirty,
             "verbose": False,
             "in_json": False,
@@ -74,7 +76,8 @@ class TaskRun:
             raise RuntimeError("this TaskRun is running already")
         try:
             invocation = Invocation(self._project, self._environ, self._flags, None, None, None)
-            return execute("backlog", replace(invocation, asked=self._asked))
+            asked = replace(invocation, asked=lambda: Signals(cancels=self._cancels))
+            return execute("backlog", asked)
         finally:
             self._cancels = 0
             self._under_way.release()
@@ -82,12 +85,3 @@ class TaskRun:
     def cancel(self) -> None:
         """End the run after its current operation; called twice, at once. From any thread."""
         self._cancels += 1
-
-    def _asked(self) -> Signals:
-        return Signals(cancels=self._cancels)
-
-
-def _wish(sandbox: str | bool | None) -> str | None:
-    if sandbox is True:
-        return "auto"
-    return "direct" if sandbox is False else sandbox

@@ -1,46 +1,125 @@
-"""`ralph tasks run` as a loop."""
+"""`ralph tasks run` as a loop: a run over a backlog, or a worker's over its one task (B)."""
 
+import os
 import time
 from functools import partial
 from typing import cast
 
-from ralph.errors import ConfigError
+from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
-from ralph.kernel.case import Case
+from ralph.kernel.facts import Ended, Fact, Step
 from ralph.kernel.ports import Policy
-from ralph.kernel.state import NEW
-from ralph.kernel.tasks.select import next_task
-from ralph.kernel.turn import Order
-from ralph.kernel.value import replace
-from ralph.kernel.verdict import Boundary, Reason
-from ralph.loops.backlog.plan import TaskWork, again, bounds_of, read
-from ralph.loops.backlog.policy import Settlement, compose, task_allowance, tasks
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Reason
+from ralph.kernel.world import hurried
+from ralph.loops.backlog.parallel.policy import WorkerContext, worker
+from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
+from ralph.loops.backlog.parts import parts_of
+from ralph.loops.backlog.plan import Seat, TaskWork, again, bounds_of, read, worktrees_of
+from ralph.loops.backlog.policy import Settlement, tasks
+from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.store.records import Records
-from ralph.loops.backlog.wiring import wire
+from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
+from ralph.processes.child import Command
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Loop, Plan, wary_patience
+from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded
+
+_NOBODY = cast("Settlement", None)  # settles what is only looked at
+
+
+def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
+    """A run over a backlog in its workspace, or a worker's over its one task."""
+    if plan.work.seat is not None:
+        return _wire_worker(plan, run, plan.work.seat)
+    parts = parts_of(plan, run)
+    policy = tasks(
+        parts.settlement,
+        plan.work.bounds,
+        patience=plan.work.patience,
+        gates=(*parts.looks, *parts.executed),
+        law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch)),
+        about=parts.about,
+    )
+    notes = [*backlog_notes(plan), *parts.place.finish_landing()]
+    above = os.path.join(plan.project, "worktrees")
+    if os.path.isdir(above) and os.listdir(above):  # of workers of a killed run
+        notes += worktrees_of(plan).put_away(plan.work.backlog.file, run.directory)
+    parts.settlement.work.begin(plan.work.clean)
+    parts.settlement.work.trees.hold()
+    return parts.wired(policy, notes)
+
+
+def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
+    context = seat.context
+
+    def tell_once(text: str) -> None:
+        """Tell once what is true of every worker's sandbox."""
+        if text not in seat.told:
+            seat.told.add(text)
+            run.tell(text)
+
+    def leave() -> None:
+        """Release the merge lock and the lease, whatever became of the task."""
+        context.leave_merge()
+        context.budget.give_back(context.worker)
+
+    parts = parts_of(plan, run, tell_once)
+    run.cleanup.callback(leave)
+    project_list = TaskWatch(plan.work.backlog.file, run.directory, plan.project, "project.before")
+    policy = worker(
+        WorkerSettlement(
+            parts.settlement,
+            Joining(parts.settlement.work, seat.repository, seat.tree.branch, seat.onto),
+            project_list,
+            contained=plan.is_contained,
+        ),
+        plan.work.bounds,
+        context,
+        patience=plan.work.patience,
+        gates=(*parts.looks, *parts.executed),
+        law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
+        about=parts.about,
+        after_merge=parts.executed,
+    )
+    notes = parts.place.finish_landing()  # its lead has told the rest
+    parts.settlement.work.begin()
+    words, grace = plan.settings.loop.setup, plan.settings.stop_grace
+    if words is not None:
+        command = Command(("sh", "-c", words), plan.workspace, plan.environ)
+        prepare_tree(
+            command, run.directory, run.start, lambda: hurried(run.attention(), time.time(), grace)
+        )
+    return parts.wired(policy, notes, _Payer(context))
+
+
+@value
+class _Payer:
+    """Pays for turns."""
+
+    context: WorkerContext
+
+    def on_fact(self, fact: Fact) -> None:
+        pay = self.context.budget.paid
+        if isinstance(fact, Ended):
+            pay(self.context.worker, fact.turn.cost_usd or 0.0)
+        elif isinstance(fact, Step) and fact.cost_usd:
+            pay(self.context.worker, fact.cost_usd)
+
+    def on_events(self, events: object) -> None: ...
 
 
 def policy(loaded: Loaded) -> Policy:
     """The policy by the settings alone; nothing is settled by it."""
-    bench = cast("Settlement", None)
-    return tasks(bench, bounds_of(loaded.settings), patience=wary_patience(loaded))
+    return tasks(_NOBODY, bounds_of(loaded.settings), patience=wary_patience(loaded))
 
 
-def first(plan: Plan[TaskWork]) -> tuple[Plan[TaskWork], Order]:
-    """The first turn, if there is one."""
-    opening = Case(Boundary.OPENING, NEW, time.time(), backlog=plan.backlog())
-    assignment = next_task(opening)
-    if assignment is None:
-        raise ConfigError("no task can be started", "Look at them: ralph tasks list")
-    state = replace(NEW, iteration=1, task_iteration=1, assignment=assignment)
+def first(plan: Plan[TaskWork]) -> Policy:
+    """The policy of a first turn that is only shown."""
     about = partial(plan.work.backlog.material, Records(plan.workspace, ""))
-    case = replace(opening, boundary=Boundary.WATCHING, state=state)
-    bounds = plan.work.bounds
-    allowed = task_allowance(bounds, plan.work.patience)(case)
-    return plan, Order(compose(about, bounds.task, case), 1, allowance=allowed)
+    return tasks(_NOBODY, plan.work.bounds, patience=plan.work.patience, about=about)
 
 
 def by_one_or_many(
@@ -55,4 +134,12 @@ def by_one_or_many(
     return carry_out_by_crew(invocation, plan, run_dir, history)
 
 
-LOOP = Loop(read, again, wire, policy, first, carry_out=by_one_or_many)
+LOOP = Loop(
+    read,
+    again,
+    wire,
+    policy,
+    first,
+    none_first=("no task can be started", "Look at them: ralph tasks list"),
+    carry_out=by_one_or_many,
+)

@@ -8,6 +8,7 @@ from ralph.kernel.rules import describe_failure
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Continue, Park, Reason, Stop, Verdict, Wait
+from ralph.text.plain import first_line
 
 _DETAILS = {"continue": "reason", "blocked": "blocker", "failed": "error", "waiting": "reason"}
 
@@ -40,21 +41,15 @@ def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) ->
             return Outcome("blocked", why, error=own_error(turn, findings))
         case Wait(why=why):
             return Outcome("waiting", why)
+        case _ if turn.failed or said_failed(turn):
+            return Outcome("failed", own_error(turn, findings))
+        case Stop(why=why):
+            told = [why]
         case _:
-            return _unfinished(turn, verdict, findings)
-
-
-def _unfinished(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...]) -> Outcome:
-    error = own_error(turn, findings)
-    if turn.failed or said_failed(turn):
-        return Outcome("failed", error)
-    reasons = [error]
-    if isinstance(verdict, Stop):
-        reasons.append(verdict.why)
-    if isinstance(verdict, Continue):
-        reasons += (_first_line(told.text) for told in verdict.feedback)
-    reasons.append(_said(turn, "reason"))
-    return Outcome("continue", next(filter(None, reasons), "not complete yet"))
+            feedback = verdict.feedback if isinstance(verdict, Continue) else ()
+            told = [first_line(each.text) for each in feedback]
+    reasons = filter(None, (own_error(turn, findings), *told, _said(turn, "reason")))
+    return Outcome("continue", next(reasons, "not complete yet"))
 
 
 def own_error(turn: Turn, findings: tuple[Finding, ...]) -> str:
@@ -63,13 +58,9 @@ def own_error(turn: Turn, findings: tuple[Finding, ...]) -> str:
         return describe_failure(turn)
     if said_failed(turn):
         return _said(turn, "error") or "the agent says that it failed"
-    return next((f"{found.gate}: {_first_line(found.text)}" for found in findings), "")
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+    return next((f"{found.gate}: {first_line(found.text)}" for found in findings), "")
 
 
 def _said(turn: Turn, key: str) -> str:
     word = last_result(turn).get(key)
-    return _first_line(word) if isinstance(word, str) else ""
+    return first_line(word) if isinstance(word, str) else ""

@@ -1,7 +1,7 @@
 """The parts of a run over tasks, for the run itself and for its workers."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -14,19 +14,23 @@ from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
 from ralph.kernel.world import hurried
-from ralph.loops.backlog.bench import bench_of
-from ralph.loops.backlog.gates.completion import CheckTerms, CompletionCheck
+from ralph.loops.backlog.gates.completion import CompletionCheck
 from ralph.loops.backlog.gates.history import HistoryGate
+from ralph.loops.backlog.gates.scripts import ScriptGuard
 from ralph.loops.backlog.hooks import HookReader, commands
 from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.prompt import Material
-from ralph.loops.backlog.scripts import Scripts
 from ralph.loops.backlog.settlement import TaskSettlement
 from ralph.loops.backlog.store.records import Records
+from ralph.loops.backlog.store.task_file import TaskFile
+from ralph.loops.backlog.store.watch import TaskWatch
+from ralph.loops.backlog.tracker.github import runner
+from ralph.loops.backlog.tracker.sync import Telling, Trackers
+from ralph.notify.notifier import Notify
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext, Wired
-from ralph.runner.workplace import Workplace, workplace
-from ralph.ui.reader import Reader
+from ralph.runner.workplace import Workplace
+from ralph.ui.lines import Reader
 
 
 @value
@@ -34,27 +38,26 @@ class Parts:
     """The parts, whoever works on the tasks."""
 
     place: Workplace
-    work: WorkTree
-    bench: TaskSettlement
+    settlement: TaskSettlement
     looks: tuple[Gate, ...]  # gates that execute nothing
     executed: tuple[Gate, ...]  # the guardrails, and what proves the tasks that name a proof
     about: Callable[[Task], Material]
     readers: tuple[Reader, ...]
     keep: Callable[[], str]  # makes a checkpoint
 
-    def wired(self, policy: Policy, notes: Iterable[str]) -> Wired:
-        """The parts, joined by a policy."""
+    def wired(self, policy: Policy, notes: list[str], *readers: Reader) -> Wired:
+        """The parts, joined by a policy; these readers come first."""
         place = self.place
-        patience = place.plan.work.patience
-        world = place.world(patience, self.keep)
-        return Wired(place.sandboxed(policy), place.agent, world, self.readers, tuple(notes))
+        world = place.world(place.plan.work.patience, self.keep)
+        agent, readers = place.agent(), (*readers, *self.readers)
+        return Wired(place.sandboxed(policy), agent, world, readers, tuple(notes))
 
 
 def parts_of(
     plan: Plan[TaskWork], run: RunContext, tell: Callable[[str], None] | None = None
 ) -> Parts:
     """`tell` hears of the sandboxes of a worker."""
-    backlog, seat, settings = plan.work.backlog, plan.work.seat, plan.settings
+    backlog, settings = plan.work.backlog, plan.settings
 
     def hurry() -> Cut | None:
         """Cut hooks short after a second Ctrl+C."""
@@ -66,34 +69,32 @@ def parts_of(
         run.directory,
         starter=run.start,
         watch=lambda seconds: hurry() or patient(seconds, plan.limits.seconds),
-        shared=seat is not None,
+        shared=plan.work.seat is not None,
     )
     records = Records(plan.home, run.name, run.tell)
-    bench = bench_of(plan, run, work, records, hurry)
-    run.cleanup.callback(bench.close)
-    place = workplace(plan, run, work.trees, tell)
-    scripts = Scripts(backlog, plan.workspace, place.protector)
+    settlement = _settlement(plan, run, work, records, hurry)
+    run.cleanup.callback(settlement.close)
+    place = Workplace(plan, run, work.trees, tell)
+    guard = ScriptGuard(backlog.scripts, plan.workspace, place.protector)
 
     def keep() -> str:
-        scripts.look()
+        guard.look()
         checkpoint = work.checkpoint().text()
         work.trees.hold()  # the engine looks next
         return checkpoint
 
+    loop = settings.loop
+    terms = (plan.work.bounds.task, loop.check_timeout, loop.test_command)
+    proof = CompletionCheck(place.inside, backlog.rule_of, run.directory, *terms)
     # The commits of a task become one: what counts is what that holds.
-    secrets = place.checks.secrets(run.tell, history=False)
-    terms = CheckTerms(
-        plan.work.bounds.task, settings.loop.check_timeout, settings.loop.test_command
-    )
-    proof = CompletionCheck(place.checks.inside, backlog.rule_of, run.directory, terms)
+    secrets = place.secrets(history=False)
     return Parts(
         place,
-        work,
-        bench,
+        settlement,
         (*secrets, HistoryGate(work), Artifacts(plan.workspace)),
-        (*place.checks.guardrails(), place.checks.in_room(proof)),
+        (*place.guardrails(), place.in_room(proof)),
         partial(backlog.material, records),
-        (_hook_reader(plan, run, records, hurry), scripts),
+        (_hook_reader(plan, run, records, hurry), guard),
         keep,
     )
 
@@ -110,4 +111,32 @@ def _hook_reader(
         run.tell,
         state=run.before,
         journal_intact=run.journal.intact,
+    )
+
+
+def _settlement(
+    plan: Plan[TaskWork],
+    run: RunContext,
+    work: WorkTree,
+    records: Records,
+    hurry: Callable[[], Cut | None],
+) -> TaskSettlement:
+    settings, file = plan.settings, plan.work.backlog.file
+    told, where = settings.notify, (plan.home, plan.environ)
+    # The list that an agent sees in its turn: a worker's is in its work tree.
+    seen = file if plan.work.seat is None else TaskFile(plan.workspace)
+    return TaskSettlement(
+        file,
+        TaskWatch(seen, run.directory, plan.project),
+        work,
+        records,
+        Notify(told.command, told.urls, *where, run.tell, start=run.start, hurry=hurry),
+        run.directory,
+        plan.kind,
+        time.time,
+        run.tell,
+        Telling(file, partial(Trackers, run=runner(*where, starter=run.start)), run.tell),
+        retries=1 if settings.loop.on_failure == "retry" else 0,
+        layered=plan.sandbox is not None and plan.sandbox.can.rollback,
+        alone=not (plan.work.hooks or any(msgspec.to_builtins(settings.hooks).values())),
     )

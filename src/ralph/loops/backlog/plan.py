@@ -9,22 +9,24 @@ import msgspec
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
+from ralph.git.repository import Repository
+from ralph.git.status import CleanLook
 from ralph.journal.ledger import read_ledger
 from ralph.journal.spending import total
 from ralph.kernel.limits import Limits, least
-from ralph.kernel.patience import Patience
+from ralph.kernel.rules import Patience
 from ralph.kernel.value import replace, value
-from ralph.loops.backlog.gates.script_runners import Runners
+from ralph.loops.backlog.gates.scripts import Runners
 from ralph.loops.backlog.hooks import Hooks
-from ralph.loops.backlog.parallel.seat import Seat
-from ralph.loops.backlog.parallel.worktrees import Worktrees
+from ralph.loops.backlog.parallel.policy import WorkerContext
+from ralph.loops.backlog.parallel.worktrees import TaskWorktree, Worktrees
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
 from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.kept import kept_work
+from ralph.runner.kept import work_of
 from ralph.runner.plan import Plan, PlanTerms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
@@ -44,6 +46,17 @@ MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "max
 
 
 @value
+class Seat:
+    """A worker's tree, the branch it merges into, and what it shares with the others."""
+
+    tree: TaskWorktree
+    repository: Repository  # of the project
+    onto: str  # its branch when the run began, which gets the work; "" for none
+    context: WorkerContext
+    told: set[str]  # what one of them has told for all
+
+
+@value
 class TaskWork:
     """The tasks of a run, and the bounds of what it may use."""
 
@@ -52,6 +65,7 @@ class TaskWork:
     patience: Patience
     hooks: tuple[Hooks, ...] = ()  # of a program that uses the library
     seat: Seat | None = None  # of one worker, where several work on a backlog
+    clean: CleanLook | None = None  # at the project, right before the run
 
     def kept(self) -> dict[str, Any]:
         """The rest is in the settings."""
@@ -65,7 +79,8 @@ def read(invocation: Invocation) -> Plan[TaskWork]:
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
     plan = _planned(invocation, loaded, flags["task"], tuple(flags["tag"]), None)
     refuse_unusable(plan.work.backlog, plan)
-    refuse_dirt(plan, allowed=flags["allow_dirty"])
+    clean = refuse_dirt(plan, allowed=flags["allow_dirty"])
+    plan = replace(plan, work=replace(plan.work, clean=clean))
     if plan.workers > 1:
         worktrees_of(plan).check()
     return sandboxed(plan)
@@ -74,11 +89,10 @@ def read(invocation: Invocation) -> Plan[TaskWork]:
 def again(
     invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
 ) -> Plan[TaskWork]:
-    """The plan of a run that was begun before. What came after it has the last word: the task it
-    was at may be done by now."""
+    """The plan of a run that was begun before, unless a later run has worked on the tasks."""
     run, runs = os.path.basename(run_dir), os.path.dirname(run_dir)
     names = (name for name in os.listdir(runs) if name > run)
-    later = [name for name in names if kept_work(os.path.join(runs, name), "backlog") is not None]
+    later = [name for name in names if work_of(os.path.join(runs, name), "backlog") is not None]
     if later:
         message = f"run {run} cannot go on: {max(later)} has worked on the tasks since"
         raise ConfigError(message, "Start a new one: ralph tasks run")
@@ -93,41 +107,27 @@ def _planned(
     tags: tuple[str, ...],
     spent: float | None,
 ) -> Plan[TaskWork]:
-    """`spent` is what the day had cost when the run began; None for one that begins now."""
-    loaded, parallel = _defaults(loaded), loaded.settings.loop.parallelism
-    runners = _runners(invocation, loaded.settings, one_by_one=task is not None)
-    backlog = TaskBacklog(TaskFile(invocation.workspace), task, tags, runners)
+    """`spent` is what runs here had cost since midnight when the run began; None for now."""
+    settings, here, environ = loaded.settings, invocation.workspace, invocation.environ
+    if settings.sandbox is None:  # a backlog is worked through in one by default (ADR 26)
+        settings = msgspec.structs.replace(settings, sandbox="auto")
+        loaded = msgspec.structs.replace(loaded, settings=settings)
+    workers = 1 if task is not None else settings.loop.parallelism
+    fresh = workers > 1 or settings.proof == "clean"
+    # In a new worktree the user's own command may install what runs the checks of tasks.
+    unknown = fresh and settings.loop.setup is not None
+    runners = None if unknown else Runners(environ, here, fresh=fresh)
+    backlog = TaskBacklog(TaskFile(here), task, tags, runners)
     if spent is None:
-        spent = _spent_today(invocation)
+        today = time.localtime()[:3]
+        entries = read_ledger(project_dir(state_root(environ), here))
+        spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
     hooks = invocation.flags.get("hooks", ())
-    work = TaskWork(backlog, bounds_of(loaded.settings, spent), wary_patience(loaded), hooks)
-    terms = PlanTerms("Mend it, then run again.", MONEY)
+    work = TaskWork(backlog, bounds_of(settings, spent), wary_patience(loaded), hooks)
+    terms = PlanTerms("Fix it and run again.", MONEY)
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
-    most = work.bounds.task.iterations
-    return replace(
-        plan,
-        limits=work.bounds.within,
-        briefing=replace(plan.briefing, iterations=most, tasks=True),
-        workers=1 if task is not None else parallel,
-    )
-
-
-def _runners(invocation: Invocation, settings: Settings, *, one_by_one: bool) -> Runners | None:
-    """Runners for the checks of tasks. None where they are not known before a turn: the user's own
-    command may install them in a new worktree."""
-    beside = settings.loop.parallelism > 1 and not one_by_one
-    fresh = beside or settings.proof == "clean"
-    if fresh and settings.loop.setup is not None:
-        return None
-    return Runners(invocation.environ, invocation.workspace, fresh=fresh)
-
-
-def _defaults(loaded: Loaded) -> Loaded:
-    """A backlog is worked through in a sandbox, unless someone says otherwise (ADR 26)."""
-    if loaded.settings.sandbox is not None:
-        return loaded
-    settings = msgspec.structs.replace(loaded.settings, sandbox="auto")
-    return msgspec.structs.replace(loaded, settings=settings)
+    briefing = replace(plan.briefing, iterations=work.bounds.task.iterations, tasks=True)
+    return replace(plan, limits=work.bounds.within, briefing=briefing, workers=workers)
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
@@ -145,13 +145,6 @@ def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
         day,
         stop_on_failure=loop.on_failure == "stop",
     )
-
-
-def _spent_today(invocation: Invocation) -> float:
-    """The cost of runs here since midnight."""
-    today = time.localtime()[:3]
-    entries = read_ledger(project_dir(state_root(invocation.environ), invocation.workspace))
-    return total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
 
 
 def worktrees_of(plan: Plan[TaskWork]) -> Worktrees:

@@ -1,40 +1,19 @@
 """B: work through a backlog, one task at a time, each proven complete, committed and recorded."""
 
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
 from typing import Protocol
 
+from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
-from ralph.kernel.committing import committed
 from ralph.kernel.contracts import CompleteClaim, said_failed
 from ralph.kernel.facts import Fact, Settled, Step
 from ralph.kernel.limits import Limits, least, left
-from ralph.kernel.patience import Patience, allowance, watching
 from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey
 from ralph.kernel.prompt import cut_off, place
-from ralph.kernel.rules import (
-    Asks,
-    Believed,
-    Failing,
-    Objections,
-    RateLimit,
-    RunLimit,
-    Stalled,
-    UsedUp,
-    barred,
-    cancelled,
-    carry_on,
-    interrupted,
-    paused,
-    refused,
-    release,
-    unreadable,
-    unstartable,
-)
+from ralph.kernel.proving import committed
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import next_task
 from ralph.kernel.tasks.task import Task
-from ralph.kernel.turn import Allowance
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import (
     Accept,
@@ -125,7 +104,7 @@ def tasks(
     settlement: Settlement,
     bounds: Bounds = Bounds(),
     *,
-    patience: Patience = Patience(stall_after=3),
+    patience: rules.Patience = rules.Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
     law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material] = lambda _: Material(),
@@ -133,120 +112,107 @@ def tasks(
     """The policy of `ralph tasks run`. A task's completion check is one of the gates; `about`
     gives the context of a task."""
     contract, within = CompleteClaim(), bounds.within
+    of_run = rules.allowance(within)
+    settle = SettleTask(settlement, TaskLimit(bounds.task), gates, law)
+
+    def compose(case: Case) -> str:
+        """The task, the words that complete it, its context, and feedback."""
+        task, state = case.task, case.state
+        most = limits_of_task(case, bounds.task).iterations
+        iteration = task.used.iterations + state.task_iteration
+        text = task_prompt(task, about(task), iteration, most)
+        return place(text, (*state.feedback, *cut_off(state)))
+
+    def allow(case: Case) -> float | None:
+        """The least dollars that are left of the task's, the run's and the day's."""
+        of_task = left(limits_of_task(case, bounds.task).dollars, spent_on_task(case).dollars)
+        return least(of_run(case), of_task)
+
     return Policy(
         name="tasks",
         select=next_task,
-        compose=partial(compose, about, bounds.task),
+        compose=compose,
         opening=opening(bounds),
-        watching=(*watching(within, patience), TaskTimeLeft(bounds.task)),
-        stopping=(release,),
-        retaking=(cancelled, RunLimit(within)),
+        watching=(*rules.watching(within, patience), TaskTimeLeft(bounds.task)),
+        stopping=(rules.release,),
+        retaking=(rules.cancelled, rules.RunLimit(within)),
         closing=closing(bounds, patience, contract),
         gates={Boundary.CLOSING: gates},
         law=law,
-        allowance=task_allowance(bounds, patience),
-        prepare=partial(prepare, settlement),
-        land=partial(land, settlement),
-        settle=SettleTask(settlement, TaskLimit(bounds.task), gates, law),
+        allowance=allow,
+        prepare=settle.prepare,
+        land=settle.land,
+        settle=settle,
         notes=lambda case: contract.near_misses(case.turn),
     )
 
 
 def opening(bounds: Bounds) -> Ladder:
-    """Before a turn."""
     return (
-        cancelled,
-        paused,
-        unreadable,
+        rules.cancelled,
+        rules.paused,
+        rules.unreadable,
         *((Halt(),) if bounds.stop_on_failure else ()),
         broken,
         all_worked,
         none_ready,
         TasksLimit(bounds.tasks),
         *((bounds.day,) if bounds.day else ()),
-        RunLimit(bounds.run),
-        carry_on,
+        rules.RunLimit(bounds.run),
+        rules.carry_on,
     )
 
 
-def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladder:
-    """After a turn."""
+def closing(bounds: Bounds, patience: rules.Patience, contract: CompleteClaim) -> Ladder:
     day = (bounds.day,) if bounds.day else ()
     return (
-        interrupted,
-        unstartable,
-        refused,
+        rules.interrupted,
+        rules.unstartable,
+        rules.refused,
         lost,
-        RateLimit(patience.max_wait),
-        UsedUp(bounds.within),
+        rules.RateLimit(patience.max_wait),
+        rules.UsedUp(bounds.within),
         withdrawn,
         proven,
-        Asks(park=True),
-        Believed(contract, silent=CHECK),
-        barred,
-        Failing(patience.fail_after, park=True),
+        rules.Asks(park=True),
+        rules.Believed(contract, silent=CHECK),
+        rules.barred,
+        rules.Failing(patience.fail_after, park=True),
         TaskLimit(bounds.task),
         *day,
-        RunLimit(bounds.run),
-        Stalled(patience.stall_after, park=True),
-        Objections(contract, patience.fail_delay),
-        carry_on,
+        rules.RunLimit(bounds.run),
+        rules.Stalled(patience.stall_after, park=True),
+        rules.Objections(contract, patience.fail_delay),
+        rules.carry_on,
     )
-
-
-def task_allowance(bounds: Bounds, patience: Patience) -> Callable[[Case], Allowance]:
-    """The allowance of a turn: the least of the turn's, the task's, the run's and the day's
-    limits."""
-    of_run = allowance(bounds.within, patience)
-
-    def allow(case: Case) -> Allowance:
-        whole, limits = of_run(case), limits_of_task(case, bounds.task)
-        spent = spent_on_task(case)
-        return Allowance(
-            least(whole.seconds, left(limits.seconds, spent.seconds)),
-            whole.idle,
-            least(whole.dollars, left(limits.dollars, spent.dollars)),
-        )
-
-    return allow
-
-
-def compose(about: Callable[[Task], Material], limits: Limits, case: Case) -> str:
-    """The task, the words that complete it, its context, and feedback."""
-    task, state = case.task, case.state
-    most = limits_of_task(case, limits).iterations
-    iteration = task.used.iterations + state.task_iteration
-    text = task_prompt(task, about(task), iteration, most)
-    return place(text, (*state.feedback, *cut_off(state)))
-
-
-def prepare(settlement: Settlement, ports: Ports, state: RunState) -> Iterator[Fact]:
-    """Take the task up, on files as they were before its turn."""
-    if state.cut_off:
-        yield from land(settlement, ports, state)
-    saved = settlement.take_up(state)
-    if saved:
-        yield Step(ports.clock.now(), "cut off", detail=saved)
-
-
-def land(settlement: Settlement, ports: Ports, state: RunState) -> Iterator[Fact]:
-    """Undo illegal edits of the task list before anything is judged by that list."""
-    undone = settlement.undo_edits(state)
-    if undone:
-        yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
 
 
 @value
 class SettleTask:
     """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record.
 
-    The run cleans up before its end is recorded: afterwards nobody would.
+    A run that ends in the middle of a task leaves a clean tree, and the task's work in git. It
+    cleans up before its end is recorded: afterwards nobody would.
     """
 
     settlement: Settlement
     limit: TaskLimit
     gates: tuple[Gate, ...]
     law: tuple[Gate, ...]
+
+    def prepare(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        """Take the task up, on files as they were before its turn."""
+        if state.cut_off:
+            yield from self.land(ports, state)
+        saved = self.settlement.take_up(state)
+        if saved:
+            yield Step(ports.clock.now(), "cut off", detail=saved)
+
+    def land(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        """Undo illegal edits of the task list before anything is judged by that list."""
+        undone = self.settlement.undo_edits(state)
+        if undone:
+            yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         match verdict:
@@ -257,37 +223,30 @@ class SettleTask:
                     yield from self._restore(ports, state, "discard", whole_task=False)
                 saved = yield from self._restore(ports, state, "restore", whole_task=True)
                 yield from self._record(ports, state, "record", verdict, saved)
+            case Continue() if _has_failed(state):
+                saved = yield from self._restore(ports, state, "discard", whole_task=False)
+                yield from self._record(ports, state, "record", verdict, saved)
+                told = (*verdict.feedback, Feedback(DISCARDED))
+                yield Settled(ports.clock.now(), replace(verdict, feedback=told))
             case Continue():
-                yield from self._go_on(ports, state, verdict)
-            case Stop() if is_interrupted(verdict):  # the turn is judged when the run goes on
-                if _has_failed(state) and not state.step("record"):
-                    yield from self._restore(ports, state, "discard", whole_task=False)
-            case Stop() if state.turn is not None and state.task_iteration:
-                yield from self._end(ports, state, verdict)
-            case Stop(reason=Reason.FAILING) if not state.step("pending again"):
-                self.settlement.reopen(state.barren)
-                words = f"{listed(state.barren)} (fix the agent and run again)"
-                yield Step(ports.clock.now(), "pending again", detail=words)
-            case _:
-                pass
-        if isinstance(verdict, Stop) and not is_interrupted(verdict):
+                yield from self._record(ports, state, "record", verdict)
+            case Stop():
+                yield from self._stop(ports, state, verdict)
+
+    def _stop(self, ports: Ports, state: RunState, verdict: Stop) -> Iterator[Fact]:
+        asked = is_interrupted(verdict)  # then the turn is judged when the run goes on
+        if state.turn is not None and state.task_iteration:
+            if _has_failed(state) and not state.step("record"):
+                yield from self._restore(ports, state, "discard", whole_task=False)
+            if not asked:
+                saved = yield from self._restore(ports, state, "restore", whole_task=True)
+                yield from self._record(ports, state, "end", verdict, saved)
+        elif verdict.reason is Reason.FAILING and not state.step("pending again"):
+            self.settlement.reopen(state.barren)
+            words = f"{listed(state.barren)} (fix the agent and run again)"
+            yield Step(ports.clock.now(), "pending again", detail=words)
+        if not asked:
             self.settlement.end()
-
-    def _go_on(self, ports: Ports, state: RunState, verdict: Continue) -> Iterator[Fact]:
-        failed, saved = _has_failed(state), ""
-        if failed:
-            saved = yield from self._restore(ports, state, "discard", whole_task=False)
-        yield from self._record(ports, state, "record", verdict, saved)
-        if failed:
-            told = (*verdict.feedback, Feedback(DISCARDED))
-            yield Settled(ports.clock.now(), replace(verdict, feedback=told))
-
-    def _end(self, ports: Ports, state: RunState, verdict: Stop) -> Iterator[Fact]:
-        """The run ends in the middle of a task: leave a clean tree, and the task's work in git."""
-        if _has_failed(state) and not state.step("record"):
-            yield from self._restore(ports, state, "discard", whole_task=False)
-        saved = yield from self._restore(ports, state, "restore", whole_task=True)
-        yield from self._record(ports, state, "end", verdict, saved)
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         yield from self._record(ports, state, "record", verdict)
@@ -305,11 +264,14 @@ class SettleTask:
     def _commit(
         self, ports: Ports, state: RunState, verdict: Accept
     ) -> Generator[Fact, None, tuple[RunState, Committed]]:
-        def recorded(proven: RunState) -> Iterator[Fact]:
-            return self._record(ports, proven, "record again", verdict)
-
-        commit = self.settlement.commit
-        return committed(ports, state, commit, self.gates, self.law, proven_again=recorded)
+        return committed(
+            ports,
+            state,
+            self.settlement.commit,
+            self.gates,
+            self.law,
+            proven_again=lambda proven: self._record(ports, proven, "record again", verdict),
+        )
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
         """The user's own git hook has the last word: the task is open again (ADR 21). The agent is
@@ -317,12 +279,18 @@ class SettleTask:
         in_a_row = state.refusals + (state.step("commit") is None)
         told = Feedback(f"The commit was refused:\n{refusal}")
         last = (refusal.strip().splitlines() or ["no reason given"])[-1]
-        why, saved = f"the commit was refused: {last}", ""
-        verdict: Verdict = Continue((told,))
-        if told in state.feedback or in_a_row >= _MOST_REFUSALS:
-            verdict = Stop(Reason.BLOCKED, why)
-        elif (parked := self.limit(survey(ports, state, Boundary.CLOSING))) is not None:
-            verdict = Park(f"{parked.why}; {why}")
+        hopeless = told in state.feedback or in_a_row >= _MOST_REFUSALS
+        end = Stop(Reason.BLOCKED, f"the commit was refused: {last}")
+        yield from self._reopen(ports, state, told, end, hopeless=hopeless)
+
+    def _reopen(
+        self, ports: Ports, state: RunState, told: Feedback, end: Park | Stop, *, hopeless: bool
+    ) -> Iterator[Fact]:
+        """Send the task back to its agent, if that is not hopeless and its limits allow it."""
+        verdict: Verdict = end if hopeless else Continue((told,))
+        if not hopeless and (parked := self.limit(survey(ports, state, Boundary.CLOSING))):
+            verdict = Park(f"{parked.why}; {end.why}")
+        saved = ""
         if not isinstance(verdict, Continue):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
@@ -349,7 +317,6 @@ class SettleTask:
 
 
 def commit_step(ports: Ports, made: Committed) -> Step:
-    """A commit as a step."""
     return Step(ports.clock.now(), "commit", ok=made.ok, detail=made.said, commit=made.commit)
 
 

@@ -5,7 +5,7 @@ from ralph.kernel.prompt import count_line
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import value
 
-_LARGEST = 32_768  # characters of one paper
+_LARGEST = 32_768  # characters of one document
 _WORDS = (
     "If you need a person to decide something, say <promise>DECIDE: your question</promise>. "
     "If you cannot go on for another reason, say <promise>BLOCKED: why</promise>. "
@@ -20,18 +20,29 @@ _WORDS = (
 class Material:
     """Context for a task."""
 
-    papers: tuple[tuple[str, str], ...] = ()  # (name, text) of AGENTS.md and the like
+    documents: tuple[tuple[str, str], ...] = ()  # (name, text) of AGENTS.md and the like
     lessons: tuple[str, ...] = ()  # what earlier iterations and tasks taught
 
 
 def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -> str:
-    """The papers first, then the task, its rule, and what was learned."""
+    """The documents first, then the task, its rule, and what was learned."""
     parts = []
-    for name, paper in known.papers:
-        text = paper.strip()
+    for name, document in known.documents:
+        text = document.strip()
         cut = f"\n[... the rest is in {name}]" if len(text) > _LARGEST else ""
         parts.append(f'<file path="{name}">\n{text[:_LARGEST]}{cut}\n</file>')
-    parts += [_task(task), _rule(task)]
+    also = [f"type: {task.kind}"] if task.kind else []
+    also += [f"tags: {', '.join(task.tags)}"] if task.tags else []
+    head = f"Task {task.id}: {task.title}" + (f" ({'; '.join(also)})" if also else "")
+    notes = f"\n\nNotes:\n{task.notes.strip()}" if task.notes.strip() else ""
+    marker = CompleteClaim().marker
+    rule = f"When the task is complete, and only then, end your answer with {marker}."
+    if task.check:
+        rule = (
+            f"The task is complete when {task.check}. The host checks that after your turn, "
+            f"whatever you say; say {marker} when you think so."
+        )
+    parts += [f"{head}\n\n{task.text}".rstrip() + notes, f"{rule} {_WORDS}"]
     if task.answers:
         parts.append("A person has answered:\n" + _bullets(task.answers))
     if task.saved:
@@ -41,24 +52,6 @@ def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -
     if most is not None:
         parts.append(count_line(iteration, most))
     return "\n\n".join(parts)
-
-
-def _task(task: Task) -> str:
-    also = [f"type: {task.kind}"] if task.kind else []
-    also += [f"tags: {', '.join(task.tags)}"] if task.tags else []
-    head = f"Task {task.id}: {task.title}" + (f" ({'; '.join(also)})" if also else "")
-    notes = f"\n\nNotes:\n{task.notes.strip()}" if task.notes.strip() else ""
-    return f"{head}\n\n{task.text}".rstrip() + notes
-
-
-def _rule(task: Task) -> str:
-    marker = CompleteClaim().marker
-    if task.check:
-        return (
-            f"The task is complete when {task.check}. The host checks that after your turn, "
-            f"whatever you say; say {marker} when you think so. {_WORDS}"
-        )
-    return f"When the task is complete, and only then, end your answer with {marker}. {_WORDS}"
 
 
 def _bullets(lines: tuple[str, ...]) -> str:

@@ -1,14 +1,18 @@
-"""Refusals before a run over a backlog begins."""
+"""Refusals and notes before a run over a backlog begins."""
 
 import os
 from typing import Any
 
 from ralph.errors import ConfigError
+from ralph.git import under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
-from ralph.git.checkpoint.run_trees import made_by_checks
+from ralph.git.checkpoint.trees import made_by_checks
+from ralph.git.status import CleanLook
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.notify.notifier import notify_problem
+from ralph.runner.agent_setup import permission_notes
+from ralph.runner.money import uncounted
 from ralph.runner.plan import Plan
 from ralph.text.plain import one_line
 from ralph.text.words import listed
@@ -23,7 +27,7 @@ def refuse_unusable(backlog: TaskBacklog, plan: Plan[Any]) -> None:
     if not listing.backlog.tasks:
         where = os.path.relpath(backlog.file.path, plan.workspace)
         if listing.problems:
-            raise ConfigError(f"{where}: {listing.problems[0]}", "Mend it, then run again.")
+            raise ConfigError(f"{where}: {listing.problems[0]}", "Fix it and run again.")
         if not os.path.exists(backlog.file.path):
             raise ConfigError(f"there are no tasks here: {where} is not there", _NO_TASKS)
     if backlog.task is not None and listing.backlog.get(backlog.task) is None:
@@ -37,10 +41,10 @@ def refuse_unusable(backlog: TaskBacklog, plan: Plan[Any]) -> None:
         raise problem
 
 
-def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> None:
-    """A person's work that is not committed could not be told from a task's."""
+def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> CleanLook | None:
+    """Refuse uncommitted work, which could not be told from a task's; else return the look."""
     work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
-    work.check()
+    under_way.check(work.repository)
     dirty = _without_checks_own(work, plan)
     if dirty and (run := _unfinished(plan)):
         raise ConfigError(
@@ -55,11 +59,39 @@ def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> None:
             "Commit them, or put them aside (git stash -u), or work beside them: --allow-dirty\n"
             "If a run left them: ralph resume",
         )
+    return work.clean
+
+
+def backlog_notes(plan: Plan[Any]) -> list[str]:
+    """Notes on the open tasks, the sandbox, the money, and what is wrong with the list."""
+    backlog, bounds = plan.work.backlog, plan.work.bounds
+    chosen = [t for t in backlog().tasks if not t.aside]
+    ready = sum(task.open for task in chosen)
+    workers = f", {plan.workers} at a time" if plan.workers > 1 else ""
+    notes = [f"Tasks: {ready} open of {len(chosen)}{workers}"]
+    notes += [plan.sandbox.words()] if plan.sandbox else []
+    notes += permission_notes(plan)
+    # Limits of money that nobody has set, where nobody can keep to them (ADR 22).
+    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
+    why = uncounted(plan.settings, plan.cli, name, plan.kind, priced=priced)
+    if why is not None:
+        limits = f"${bounds.task.dollars:g} a task and ${bounds.run.dollars:g} a run"
+        remedy = f" {why[1]}" if plan.cli.reports else ""
+        words = f"{why[0]}, so {limits} cannot be kept to; time and turns can.{remedy}"
+        notes.append(f"Money is not limited: {words}")
+    problems = backlog.file.read().problems
+    notes += [f"tasks.jsonl: {problem}" for problem in problems[:_MOST_SHOWN]]
+    if len(problems) > _MOST_SHOWN:
+        notes.append(f"and {len(problems) - _MOST_SHOWN} more: ralph tasks list")
+    refused = [f"{t.id} is not begun: {t.uncheckable}." for t in chosen if t.uncheckable and t.open]
+    notes += refused[:_MOST_SHOWN]
+    if not chosen and backlog.tags:
+        notes.append(f"No task has the tag {' or '.join(backlog.tags)}.")
+    return notes
 
 
 def _without_checks_own(work: WorkTree, plan: Plan[Any]) -> tuple[str, ...]:
-    """Uncommitted paths, without new files that only gates of earlier runs have made: those were
-    left out of commits, and are nobody's work."""
+    """Uncommitted paths, without new files that only gates of earlier runs have made."""
     dirty = work.dirty()
     made = made_by_checks(os.path.join(plan.project, "runs")) if dirty else frozenset()
     prefix = os.path.relpath(work.workspace, work.repository.place.top)

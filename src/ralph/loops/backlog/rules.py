@@ -4,7 +4,7 @@ from ralph.kernel.case import Case
 from ralph.kernel.contracts import said_failed
 from ralph.kernel.limits import Limits, Spent, exceeded, left
 from ralph.kernel.tasks.select import blockers, next_task
-from ralph.kernel.tasks.task import Status, Task
+from ralph.kernel.tasks.task import Status
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Answer, Cause, Cut, Park, Reason, Stop
 from ralph.loops.backlog.outcome import own_error
@@ -19,7 +19,7 @@ def all_worked(case: Case) -> Answer | None:
     """Every task is done, or waits for a person."""
     if case.open_tasks:
         return None
-    waiting = [_why_it_waits(task, case) for task in waiting_tasks(case)]
+    waiting = _waiting(case)
     if waiting:
         return Stop(Reason.BLOCKED, listed(waiting, _SHOWN, "; "))
     return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
@@ -29,29 +29,24 @@ def none_ready(case: Case) -> Answer | None:
     """Something is open, and all of it waits for tasks that a person must look at."""
     if next_task(case) is not None:
         return None
-    waiting = [_why_it_waits(task, case) for task in waiting_tasks(case)]
+    waiting = _waiting(case)
     waiting += (f"{t.id} waits for {listed(blockers(t, case), _SHOWN)}" for t in case.open_tasks)
     return Stop(Reason.BLOCKED, listed(waiting, _SHOWN, "; "))
 
 
-def waiting_tasks(case: Case) -> tuple[Task, ...]:
-    """The tasks that only a person can bring back."""
-    open_now = {task.id for task in case.open_tasks}
-    return tuple(
-        t
-        for t in case.backlog.tasks
-        if (t.status is Status.BLOCKED and not t.aside)
-        or (t.uncheckable and t.open and t.id not in open_now)
-    )
-
-
-def _why_it_waits(task: Task, case: Case) -> str:
-    if task.uncheckable:
-        return f"{task.id} was not begun: {task.uncheckable}"
-    if task.question:
-        return f"{task.id} asks: {task.question}"
-    why = task.reason or dict(case.state.parked).get(task.id, "")
-    return f"{task.id} is blocked" + (f": {why}" if why else "")
+def _waiting(case: Case) -> list[str]:
+    """The tasks that only a person can bring back, and why."""
+    open_now, waiting = {task.id for task in case.open_tasks}, []
+    for task in case.backlog.tasks:
+        blocked = task.status is Status.BLOCKED and not task.aside
+        if task.uncheckable and (blocked or (task.open and task.id not in open_now)):
+            waiting.append(f"{task.id} was not begun: {task.uncheckable}")
+        elif blocked and task.question:
+            waiting.append(f"{task.id} asks: {task.question}")
+        elif blocked:
+            why = task.reason or dict(case.state.parked).get(task.id, "")
+            waiting.append(f"{task.id} is blocked" + (f": {why}" if why else ""))
+    return waiting
 
 
 @value
@@ -68,8 +63,7 @@ class Halt:
 
 
 def broken(case: Case) -> Answer | None:
-    """Every turn failed in two tasks in a row, or in the only one: the agent is broken, and would
-    block the other tasks too. They are left for the next run."""
+    """Every turn failed in two tasks in a row, or in the only one: the agent is broken."""
     state, last = case.state, case.state.verdict
     crashed = isinstance(last, Park) and last.cause is Cause.CRASH
     only = crashed and len(state.parked) == 1 and not state.done and next_task(case) is None
@@ -80,7 +74,7 @@ def broken(case: Case) -> Answer | None:
 
 
 def recalled(case: Case) -> Answer | None:
-    """What ended a worker in the middle of its task would end the others too."""
+    """A worker was ended in the middle of its task by what would end the others too."""
     return case.state.recalled
 
 
@@ -123,12 +117,10 @@ def proven(case: Case) -> Answer | None:
 
 def lost(case: Case) -> Answer | None:
     """The list cannot be read, or the task is not in it: nobody knows what would prove it."""
-    assignment = case.state.assignment
-    assert assignment is not None, "no turn has begun"
     if case.backlog.problem:
         return Stop(Reason.CONFIG, case.backlog.problem)
-    if case.backlog.get(assignment.task) is None:
-        return Stop(Reason.CONFIG, f"the task {assignment.task} is no longer in the list")
+    if case.backlog.get(case.state.task) is None:
+        return Stop(Reason.CONFIG, f"the task {case.state.task} is no longer in the list")
     return None
 
 
@@ -180,8 +172,7 @@ def limits_of_task(case: Case, usual: Limits) -> Limits:
 
 
 def spent_on_task(case: Case) -> Spent:
-    """The time and money of the current task since its first turn, and in earlier runs that had to
-    leave it in the middle."""
+    """The time and money of the current task, in earlier runs that left it in the middle too."""
     spent, before, used = case.spent, case.state.spent_before_task, case.task.used
     return Spent(
         used.iterations + spent.iterations - before.iterations,

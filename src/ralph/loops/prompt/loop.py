@@ -1,29 +1,23 @@
 """`ralph run`: its command read into a plan, and wired to the workspace (H)."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralph.errors import ConfigError
-from ralph.files.state_dir import PromptFile, PromptInput, PromptText, ralph_dir_problem
+from ralph.files.state_dir import PromptFile, prompt_input, prompt_text, ralph_dir_problem
 from ralph.git.scm import ScmCommand
-from ralph.kernel.case import Case
 from ralph.kernel.contracts import ResponseTag
-from ralph.kernel.patience import allowance
 from ralph.kernel.ports import Policy
 from ralph.kernel.prompt import completion_sentence
-from ralph.kernel.state import NEW
-from ralph.kernel.tasks.task import Assignment, Backlog
-from ralph.kernel.turn import Order
+from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Boundary
-from ralph.loops.prompt.policy import Wording, compose, harness, is_commit
-from ralph.runner.agent_hooks import guard_words
+from ralph.loops.prompt.policy import Wording, harness, is_commit
+from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Plan, PlanTerms, limits_of, patience_of, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.runner.wired import RunContext, Wired
-from ralph.runner.workplace import Workplace, trees_of, workplace
+from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 from ralph.text.words import listed
@@ -60,9 +54,9 @@ def read(invocation: Invocation) -> Plan[Prompt]:
             "give exactly one of --prompt and --prompt-file",
             'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
         )
-    prompt: Callable[[], Backlog] = PromptText(text) if text is not None else PromptFile(file)
+    prompt: Callable[[], Backlog] = prompt_text(text) if text is not None else PromptFile(file)
     if file == "-":
-        prompt = PromptInput(invocation.stdin)
+        prompt = prompt_input(invocation.stdin)
     loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
     return _plan(invocation, loaded, prompt, "Give a prompt with -p TEXT or -f FILE.")
 
@@ -71,7 +65,7 @@ def again(
     invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
 ) -> Plan[Prompt]:
     """The same prompt; a file is read anew."""
-    prompt = PromptFile(kept["file"]) if "file" in kept else PromptText(kept["text"])
+    prompt = PromptFile(kept["file"]) if "file" in kept else prompt_text(kept["text"])
     return _plan(invocation, loaded, prompt, "Put it back, then: ralph resume")
 
 
@@ -83,14 +77,6 @@ def _plan(
     sentence = "" if plan.settings.tell_completion else completion_sentence(marker)
     briefing = replace(plan.briefing, marker=marker, completion_sentence=sentence)
     return sandboxed(replace(plan, briefing=briefing))
-
-
-def first(plan: Plan[Prompt]) -> tuple[Plan[Prompt], Order]:
-    """The first turn."""
-    state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
-    case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
-    allowed = allowance(plan.limits, patience_of(plan.settings))(case)
-    return plan, Order(compose(wording_of(plan.settings), case), 1, allowance=allowed)
 
 
 def policy(loaded: Loaded) -> Policy:
@@ -106,16 +92,15 @@ def wording_of(settings: Settings) -> Wording:
 
 
 def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
-    """The prompt loop in its workspace."""
     settings, scm = plan.settings, plan.settings.scm
     commits = scm is not None and bool(scm.tasks)
-    place = workplace(plan, run, trees_of(plan, run) if settings.guardrails or commits else None)
-    patience, checks = patience_of(settings), place.checks
+    place = Workplace(plan, run, trees_of(plan, run) if settings.guardrails or commits else None)
+    patience = patience_of(settings)
     policy = harness(
         plan.limits,
         patience,
         wording_of(settings),
-        (*(checks.secrets(run.tell) if commits else ()), *checks.guardrails()),
+        (*(place.secrets() if commits else ()), *place.guardrails()),
         _scm(place) if commits else None,
         law=place.law(),
     )
@@ -125,7 +110,7 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
         yours = place.trees.yours()
         left_out = f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"
         notes += [left_out] if yours else []
-    return Wired(place.sandboxed(policy), place.agent, place.world(patience), notes=tuple(notes))
+    return Wired(place.sandboxed(policy), place.agent(), place.world(patience), notes=tuple(notes))
 
 
 def _checks_words(plan: Plan[Prompt]) -> list[str]:
@@ -152,4 +137,4 @@ def _scm(place: Workplace) -> ScmCommand:
     )
 
 
-LOOP = Loop(read, again, wire, policy, first, unattended=False)
+LOOP = Loop(read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False)

@@ -5,45 +5,20 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Protocol
 
+from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
-from ralph.kernel.committing import committed, no_new_step
 from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.facts import Fact, Proved, Step
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience, allowance, watching
 from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey, watcher
 from ralph.kernel.prompt import completion_sentence, count_line, cut_off, place
-from ralph.kernel.proof import Stand
-from ralph.kernel.proving import uphold
-from ralph.kernel.rules import (
-    Asks,
-    Believed,
-    Failing,
-    Objections,
-    RateLimit,
-    RunLimit,
-    Stalled,
-    Stuck,
-    Uncounted,
-    UsedUp,
-    accepted,
-    barred,
-    cancelled,
-    carry_on,
-    describe_failure,
-    interrupted,
-    nothing_left,
-    paused,
-    refused,
-    release,
-    unreadable,
-    unstartable,
-)
+from ralph.kernel.proving import committed, no_new_step, uphold
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import first_open
-from ralph.kernel.turn import Allowance, Order, Role, Turn
+from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Boundary, Feedback, Placement, Verdict, is_interrupted
+from ralph.kernel.world import Stand
 from ralph.text.redact import redact
 from ralph.text.words import listed
 
@@ -83,7 +58,7 @@ class Scm(Protocol):
 
 def harness(
     limits: Limits,
-    patience: Patience = Patience(),
+    patience: rules.Patience = rules.Patience(),
     wording: Wording = Wording(),
     gates: tuple[Gate, ...] = (),
     scm: Scm | None = None,
@@ -91,51 +66,49 @@ def harness(
     law: tuple[Gate, ...] = (),
 ) -> Policy:
     """The policy of `ralph run`."""
-    return Policy(
+    policy = Policy(
         name="harness",
         select=first_open,
         compose=partial(compose, wording),
         opening=(
-            cancelled,
-            paused,
-            accepted,
-            unreadable,
-            nothing_left,
-            Stuck(first_open),
-            RunLimit(limits),
-            carry_on,
+            rules.cancelled,
+            rules.paused,
+            rules.accepted,
+            rules.unreadable,
+            rules.nothing_left,
+            rules.RunLimit(limits),
+            rules.carry_on,
         ),
-        watching=watching(limits, patience),
-        stopping=(release,),
+        watching=rules.watching(limits, patience),
+        stopping=(rules.release,),
         closing=closing(limits, patience, wording.contract),
-        retaking=(cancelled, RunLimit(limits)),
+        retaking=(rules.cancelled, rules.RunLimit(limits)),
         gates={Boundary.CLOSING: gates},
         law=law,
-        allowance=allowance(limits, patience),
-        settle=RunScmTasks(
-            scm, watching(limits, patience), allowance(limits, patience), gates, law
-        ),
+        allowance=rules.allowance(limits),
         notes=lambda case: wording.contract.near_misses(case.turn),
     )
+    if scm is None:
+        return policy
+    return replace(policy, settle=RunScmTasks(scm, policy.watching, policy.allowance, gates, law))
 
 
-def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder:
-    """After a turn."""
+def closing(limits: Limits, patience: rules.Patience, contract: ResponseTag) -> Ladder:
     return (
-        interrupted,
-        unstartable,
-        refused,
-        RateLimit(patience.max_wait),
-        UsedUp(limits),
-        Asks(contract=contract),
-        Believed(contract),
-        barred,
-        Failing(patience.fail_after),
-        Uncounted(limits),
-        RunLimit(limits),
-        Stalled(patience.stall_after),
-        Objections(contract, patience.fail_delay),
-        carry_on,
+        rules.interrupted,
+        rules.unstartable,
+        rules.refused,
+        rules.RateLimit(patience.max_wait),
+        rules.UsedUp(limits),
+        rules.Asks(contract=contract),
+        rules.Believed(contract),
+        rules.barred,
+        rules.Failing(patience.fail_after),
+        rules.Uncounted(limits),
+        rules.RunLimit(limits),
+        rules.Stalled(patience.stall_after),
+        rules.Objections(contract, patience.fail_delay),
+        rules.carry_on,
     )
 
 
@@ -154,19 +127,22 @@ def compose(wording: Wording, case: Case) -> str:
 class RunScmTasks:
     """H §SCM Tasks: after each iteration that ended by itself and whose gates all passed."""
 
-    scm: Scm | None
+    scm: Scm
     watching: Ladder
-    allowance: Callable[[Case], Allowance]
+    allowance: Callable[[Case], float | None]
     gates: tuple[Gate, ...] = ()
     law: tuple[Gate, ...] = ()
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         turn = state.turn
         good = turn is not None and turn.by_itself and state.checked and not state.findings
-        if self.scm is None or not good or is_interrupted(verdict):
+        if not good or is_interrupted(verdict):
             return
-        for task in self.scm.tasks():
+        tasks = self.scm.tasks()
+        for task in tasks:
             ran = state.step(f"scm:{task}")
+            if task == tasks[0] and is_commit(task):
+                ports.trees.hold()  # the gates have just looked
             if ran is None:
                 no_new_step(ports, f"the SCM task {task}")
             if ran is None and is_commit(task):
@@ -185,7 +161,6 @@ class RunScmTasks:
         self, ports: Ports, state: RunState, task: str
     ) -> Generator[Fact, None, tuple[RunState, Step | None]]:
         """The step that committed, or that tells why not; None if there is nothing to commit."""
-        assert self.scm is not None
         told = state.step("scm:message")
         if told is None:
             changed, problem = self.scm.has_changes(state.proof)
@@ -208,9 +183,9 @@ class RunScmTasks:
 
     def _ask(self, ports: Ports, state: RunState) -> Generator[Fact, None, Step]:
         """Ask the agent for a message; whatever else it does is undone."""
-        before, stand = ports.world.snapshot(), ports.trees.look()
+        before = ports.world.snapshot()
+        stand = before.stand if before.stand.tree else ports.trees.look()
         case = survey(ports, state, Boundary.WATCHING)
-        assert self.scm is not None
         prompt = f"{MESSAGE_PROMPT}{self.scm.changes(state.proof)}"
         order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
@@ -222,7 +197,7 @@ class RunScmTasks:
             yield Step(ports.clock.now(), "scm:undone", detail=undone)
         message, trouble = commit_message(turn), "the agent gave no commit message"
         if turn.failed:
-            trouble = f"the message turn failed: {describe_failure(turn)}"
+            trouble = f"the message turn failed: {rules.describe_failure(turn)}"
         cut = message is None and ports.world.signals().cancels  # it is asked once more
         step = Step(
             ports.clock.now(),

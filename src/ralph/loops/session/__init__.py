@@ -1,4 +1,5 @@
 """The promise loop inside one session of an agent, which hooks drive; standard library only.
 
-Public: `stop`, `answer`, `commands`, `state`, `store`, `policy`, `rules`, `words`.
+Public: `answer`, `commands`, `state`, `store`, `memory`, `transcript`, `git_status`, `policy`,
+`words`.
 """

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
+from ralph.kernel.value import value
 from ralph.text.redact import know, redact
 from ralph.text.secrets import secrets_of
 
@@ -16,28 +17,22 @@ MOST_SECONDS = 600.0  # for all of them; the host waits a little longer
 _TAIL = 4096  # bytes of output that the agent is told
 
 
+@value
 class CommandGate:
     """A shell command in the project; it is run only where something depends on it."""
 
+    name: str  # the command
+    project: str
+    environ: Mapping[str, str]
+    deadline: float
+    matters: Callable[[Case], bool]
     always = False
 
-    def __init__(
-        self,
-        command: str,
-        place: tuple[str, Mapping[str, str]],
-        deadline: float,
-        matters: Callable[[Case], bool],
-    ) -> None:
-        self.name = command
-        self._project, self._environ = place
-        self._deadline = deadline
-        know(secrets_of(self._environ))  # its output is told
-        self._matters = matters
-
     def check(self, case: Case) -> Iterable[Finding]:
-        """What it objects to: an exit code, or that it does not end."""
-        if not self._matters(case):
+        """An objection where it fails, or does not end."""
+        if not self.matters(case):
             return ()
+        know(secrets_of(self.environ))  # its output is told
         try:
             code, output = self._run()
         except OSError as error:
@@ -45,16 +40,18 @@ class CommandGate:
         if code == 0:
             return ()
         why = f"failed with exit code {code}" if code is not None else "did not end in time"
+        said = redact("".join(c for c in output if c.isprintable() or c in "\n\t").strip())
+        said = f" Its output ends with:\n{said}" if said else ""
         words = f"The promise was not accepted, because `{self.name}` {why}."
-        return (Finding(self.name, f"{words}{_told(output)}", code=code),)
+        return (Finding(self.name, f"{words}{said}", code=code),)
 
     def _run(self) -> tuple[int | None, str]:
         """The exit code, None if it did not end; and what it said last."""
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", self.name],
-                cwd=self._project or None,
-                env=dict(self._environ),
+                cwd=self.project or None,
+                env=dict(self.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -62,11 +59,15 @@ class CommandGate:
             )
             _leave_on_signals()
             try:
-                code: int | None = process.wait(max(0.0, self._deadline - time.monotonic()))
+                code: int | None = process.wait(max(0.0, self.deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                _end_group(process)
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass  # all of it is gone
+                process.wait()
             output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
             return code, output.read().decode("utf-8", "replace")
 
@@ -79,16 +80,3 @@ def _leave_on_signals() -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, leave)
-
-
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # all of it is gone
-    process.wait()
-
-
-def _told(output: str) -> str:
-    said = redact("".join(c for c in output if c.isprintable() or c in "\n\t").strip())
-    return f" Its output ends with:\n{said}" if said else ""

@@ -1,5 +1,9 @@
 """The state of a loop inside one session, kept between two stops (P)."""
 
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
 from ralph.kernel.value import replace, value
 from ralph.loops.session.words import Wish
 
@@ -52,26 +56,17 @@ class SessionLoop:
 
     @property
     def progress(self) -> str:
-        """3/50, or 3 where there is no limit."""
+        """The held stops and their limit: 3/50."""
         most = self.wish.max_iterations
         return f"{self.iteration}/{most}" if most else f"{self.iteration}, no limit"
-
-
-def begun(wish: Wish, session: str, now: float) -> SessionLoop:
-    """A loop that begins now."""
-    return SessionLoop(session, wish, started=now, touched=now, since=now)
 
 
 def aged(loop: SessionLoop, now: float) -> SessionLoop:
     """The loop as it is now: one of which nobody has heard for a day is over."""
     if not loop.running or now - loop.touched <= TIME_TO_LIVE:
         return loop
-    return ended(loop, RELEASED, "nothing was heard of its session for 24 hours")
-
-
-def ended(loop: SessionLoop, status: str, why: str = "") -> SessionLoop:
-    """The loop, over."""
-    return replace(loop, status=status, why=why)
+    why = "nothing was heard of its session for 24 hours"
+    return replace(loop, status=RELEASED, why=why)
 
 
 def told(loop: SessionLoop, decision: Decision) -> SessionLoop:
@@ -79,36 +74,24 @@ def told(loop: SessionLoop, decision: Decision) -> SessionLoop:
     return replace(loop, decisions=(*loop.decisions, decision)[-_MOST_DECISIONS:])
 
 
-# ------------------------------------------------------------------ as JSON
-
-_WISH = ("task", "promise", "max_iterations", "min_tool_calls", "on_promise_no_work", "ulw")
-_OWN = (
-    *("started", "touched", "iteration", "status", "why", "project", "transcript", "offset"),
-    *("since", "tools", "unanswered", "heard", "before"),
-)
-_DECISION = ("iteration", "found", "accepted", "reason")
 _PUBLIC = (
     *("session", "task", "promise", "iteration", "max_iterations", "status", "decisions"),
-    *("why", "min_tool_calls", "on_promise_no_work", "gates", "ulw", "tools", "project"),
+    *("started", "why", "min_tool_calls", "on_promise_no_work", "gates", "ulw", "tools", "project"),
 )
+_Kept = TypeVar("_Kept", Wish, Decision, SessionLoop)
 
 
 def record_of(loop: SessionLoop) -> dict[str, object]:
     """The loop as it is kept."""
-    return {
-        "version": VERSION,
-        "session": loop.session,
-        **{name: getattr(loop.wish, name) for name in _WISH},
-        "gates": list(loop.wish.gates),
-        **{name: getattr(loop, name) for name in _OWN},
-        "decisions": [{name: getattr(d, name) for name in _DECISION} for d in loop.decisions],
-    }
+    record = asdict(loop)
+    record |= {"decisions": list(record["decisions"]), **record.pop("wish")}
+    return {"version": VERSION, **record, "gates": list(loop.wish.gates)}
 
 
 def shown_record(loop: SessionLoop) -> dict[str, object]:
     """The loop as programs are told about it."""
     record = record_of(loop)
-    return {name: record[name] for name in _PUBLIC} | {"started": loop.started}
+    return {name: record[name] for name in _PUBLIC}
 
 
 def loop_of(record: object) -> SessionLoop:
@@ -118,41 +101,36 @@ def loop_of(record: object) -> SessionLoop:
     if record.get("version") != VERSION:
         raise ValueError(f"its version is {record.get('version')!r}, and {VERSION} is known here")
     try:
-        wish = Wish(**{name: record[name] for name in _WISH}, gates=tuple(record["gates"]))
-        decisions = tuple(Decision(*(d[name] for name in _DECISION)) for d in record["decisions"])
-        own = {name: record[name] for name in _OWN}
-        loop = SessionLoop(record["session"], wish, **own, decisions=decisions)
+        wish = _made(Wish, record)
+        wish = replace(wish, gates=tuple(wish.gates))
+        decisions = tuple(_made(Decision, each) for each in record["decisions"])
+        loop = _made(SessionLoop, {**record, "wish": wish, "decisions": decisions})
     except KeyError as error:
         raise ValueError(f"it has no {error.args[0]}") from error
     except TypeError as error:
         raise ValueError("its gates or decisions are no lists") from error
-    if wrong := _wrong(loop):
-        raise ValueError(f"its {wrong} is not what it should be")
+    checks = {**_checks(loop), **_checks(wish), "status": loop.status in STATUSES}
+    checks["gates"] = all(isinstance(gate, str) for gate in wish.gates)
+    for name, right in checks.items():
+        if not right:
+            raise ValueError(f"its {name} is not what it should be")
     return loop
 
 
-_NUMBERS = ("iteration", "tools", "unanswered", "heard", "started", "touched", "since")
-_TEXTS = ("session", "why", "project", "transcript", "before")
+def _made(kind: type[_Kept], record: Mapping[str, Any]) -> _Kept:
+    return kind(**{each.name: record[each.name] for each in fields(kind)})
 
 
-def _wrong(loop: SessionLoop) -> str:
-    """The name of a field whose value cannot be; empty if all can."""
-    wish = loop.wish
-    checks = {name: _is_number(getattr(loop, name)) for name in _NUMBERS}
-    checks |= {name: isinstance(getattr(loop, name), str) for name in _TEXTS}
-    checks |= {"task": isinstance(wish.task, str), "promise": isinstance(wish.promise, str)}
-    checks |= {n: _is_number(getattr(wish, n)) for n in ("max_iterations", "min_tool_calls")}
-    checks["gates"] = all(isinstance(gate, str) for gate in wish.gates)
-    checks["offset"] = loop.offset is None or _is_number(loop.offset)
-    checks["status"] = loop.status in STATUSES
-    return next((name for name, right in checks.items() if not right), "")
-
-
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and given >= 0
-
-
-# ------------------------------------------------------------------ for people
+def _checks(kept: SessionLoop | Wish) -> dict[str, bool]:
+    """The texts and numbers, each with whether it is one."""
+    found = [(each.name, each.type, getattr(kept, each.name)) for each in fields(kept)]
+    texts = {name: isinstance(given, str) for name, kind, given in found if kind is str}
+    numbers = {
+        name: isinstance(given, int | float) and not isinstance(given, bool) and given >= 0
+        for name, kind, given in found
+        if kind in (int, float) or (name == "offset" and given is not None)
+    }
+    return texts | numbers
 
 
 def told_of(loop: SessionLoop) -> str:

@@ -1,57 +1,49 @@
-"""Where loops of sessions are kept: one JSON file a session, beside what else hooks remember.
+"""The loops of sessions: one JSON file a session, beside what else hooks remember.
 
 It is written whole, by renaming, and changed by one process at a time. Nothing goes into the
 workspace, and nothing into the temporary directory, where the next one would not find it.
 """
 
 import os
+import sys
+from _collections_abc import Iterator  # `os` has it; `collections` is slow
 
-from ralph.hosts.protocol import parsed, read_regular
-from ralph.loops.session.memory import file_name, made, state_root
+from ralph.hosts.protocol import Environ, parsed, read_regular
+from ralph.loops.session.memory import file_name, folder_of, made
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from types import ModuleType
     from typing import Self
 
     from ralph.loops.session.state import SessionLoop
+else:
+    ModuleType = type(sys)
 
 _KIND = "loop"
 _PATIENCE = 5.0  # seconds; whoever changes a loop is about to be done
-_PAUSE = 0.01
 
 
 class Unreadable(Exception):  # noqa: N818  it says what happened
-    """What is kept of a loop cannot be understood; the words say why."""
+    """The file of a loop cannot be understood; the words say why."""
 
 
-def folder_of(environ: "Mapping[str, str]") -> str:
-    """The folder of all sessions; OSError where there can be none. A relative state directory is
-    the project's, wherever the agent went since."""
-    chosen, project = environ.get("RALPH_STATE_DIR", ""), environ.get("CLAUDE_PROJECT_DIR", "")
-    if chosen and not os.path.isabs(chosen) and os.path.isabs(project):
-        return os.path.join(project, chosen, "sessions")
-    if not (root := state_root(environ)):
-        raise OSError("there is no state directory: set RALPH_STATE_DIR or HOME")
-    return os.path.join(root, "sessions")
-
-
-def load(session: str, environ: "Mapping[str, str]") -> "SessionLoop | None":
+def load(session: str, environ: Environ) -> "SessionLoop | None":
     """The loop of a session, None if there is none. Unreadable, OSError."""
     return _loaded(os.path.join(folder_of(environ), file_name(session, _KIND)), session)
 
 
-def every(environ: "Mapping[str, str]") -> "Iterator[SessionLoop | Unreadable]":
+def every(environ: Environ) -> "Iterator[SessionLoop | Unreadable]":
     """All loops there are, the latest first, and words about what cannot be read. OSError."""
     folder = folder_of(environ)
     try:
-        names = [name for name in os.listdir(folder) if name.endswith(f".{_KIND}")]
+        names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return
     found: list[SessionLoop] = []
-    for name in sorted(names):
+    for name in names:
         try:
-            loop = _loaded(os.path.join(folder, name))
+            loop = _loaded(os.path.join(folder, name)) if name.endswith(f".{_KIND}") else None
         except Unreadable as error:
             yield error
         else:
@@ -62,25 +54,21 @@ def every(environ: "Mapping[str, str]") -> "Iterator[SessionLoop | Unreadable]":
 def _loaded(path: str, session: str = "") -> "SessionLoop | None":
     try:
         raw = read_regular(path)
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    from ralph.hosts.lean_imports import import_values
-
-    import_values()
+    _import_values()
     from ralph.loops.session.state import loop_of
 
     try:
         if not raw.strip():
             raise ValueError("it is empty")
         loop = loop_of(parsed(raw))
+        if session and loop.session != session:
+            raise ValueError("it is of another session")
     except ValueError as error:
         raise Unreadable(f"{path}: {error}") from error
-    if session and loop.session != session:
-        raise Unreadable(f"{path}: it is of another session")
     return loop
 
 
@@ -88,7 +76,7 @@ class Store:
     """The loop of one session, which nobody else changes while this is open (`with`). OSError
     where it cannot be, TimeoutError where somebody else does not let it go."""
 
-    def __init__(self, session: str, environ: "Mapping[str, str]") -> None:
+    def __init__(self, session: str, environ: Environ) -> None:
         self._session = session
         self._folder = folder_of(environ)
         self._path = os.path.join(self._folder, file_name(session, _KIND))
@@ -96,21 +84,33 @@ class Store:
 
     def __enter__(self) -> "Self":
         made(self._folder)
-        self._take()
+        self.take()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.let_go()
+
+    def take(self) -> None:
+        """Keep others from changing it, from here on."""
+        from fcntl import LOCK_EX
+
+        from ralph.files.append import lock
+
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._lock = os.open(f"{self._path}-lock", flags, 0o600)
+        try:
+            taken = lock(self._lock, LOCK_EX, _PATIENCE)
+        except OSError:
+            return  # some file systems have no locks
+        if not taken:
+            self.let_go()
+            raise TimeoutError("another process is at it and does not end")
 
     def let_go(self) -> None:
         """Let others change it, for as long as something takes."""
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
-
-    def take_again(self) -> None:
-        """Nobody else from here on."""
-        self._take()
 
     def read(self) -> "SessionLoop | None":
         """The loop as it is now. Unreadable."""
@@ -126,40 +126,32 @@ class Store:
         draft = f"{self._path}.{os.getpid()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(draft, flags, 0o600)
-            try:
-                while data:
-                    data = data[os.write(descriptor, data) :]
-            finally:
-                os.close(descriptor)
+            with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+                file.write(data)
             os.rename(draft, self._path)
         except OSError:
-            _remove(draft)
+            try:
+                os.unlink(draft)
+            except OSError:
+                pass  # it was never made, or stays
             raise
 
-    def _take(self) -> None:
-        import fcntl
-        import time
 
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._lock = os.open(f"{self._path}-lock", flags, 0o600)
-        end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    self.let_go()
-                    raise TimeoutError("another process is at it and does not end") from None
-                time.sleep(_PAUSE)
-            except OSError:
-                return  # some file systems have no locks
-            else:
-                return
+class _Later(ModuleType):
+    """Stands in for a module until something of it is asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(__import__(self.__name__), name)
 
 
-def _remove(path: str) -> None:
+def _import_values() -> None:
+    """Import `dataclasses`, of which values are made, without `inspect`: that takes a sixth of a
+    stop's time, for signatures that nobody asks for."""
+    if "dataclasses" in sys.modules or "inspect" in sys.modules:
+        return
+    sys.modules["inspect"] = _Later("inspect")
     try:
-        os.unlink(path)
-    except OSError:
-        pass  # it was never made, or stays
+        import dataclasses  # noqa: F401  it keeps the stand-in
+    finally:
+        if isinstance(sys.modules.get("inspect"), _Later):
+            del sys.modules["inspect"]  # whoever else asks gets the real one

@@ -1,4 +1,4 @@
-"""What the agent of a session has said and done since a loop began, by its host's transcript.
+"""The words and tool calls of a session's agent since a loop began, by its host's transcript.
 
 A transcript is lines of JSON that only grow, to gigabytes. It is read from where it was read last,
 whole lines only: a torn last one waits. Lines that are no JSON, or hold control characters, are
@@ -7,13 +7,9 @@ helpers.
 """
 
 import os
+from _collections_abc import Iterator  # `os` has it; `collections` is slow
 
 from ralph.hosts.protocol import scanned
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 8 << 20
@@ -21,43 +17,32 @@ _OURS = (b'"assistant"', b'"gemini"', b'"response_item"')  # what a line must ho
 _NOT_OURS = (b'"tool_result"', b'_call_output"', b'"isSidechain":true', b'"isSidechain": true')
 
 
-class Seen:
-    """What is new in a transcript."""
+def seen(path: str, offset: int | None, marker: str, *, words: float, work: float) -> "Seen | None":
+    """The new lines of a transcript from an offset; None offset: nobody knows where the loop began,
+    so its lines' times tell. None where it cannot be read. `words` and `work` are the times from
+    when on these count."""
+    import stat
 
-    def __init__(self, offset: int) -> None:
-        self.offset = offset  # where to go on
-        self.texts: list[str] = []  # of the agent
-        self.calls: set[str] = set()  # of its tools
-        self.overheard = False  # somebody else said the marker
-        self.read = 0  # bytes, all told
-
-
-class Since:
-    """From when on words count, and work."""
-
-    def __init__(self, words: float, work: float) -> None:
-        self.words, self.work = _iso(words), _iso(work)
-        self.placed = True  # where a line stands tells whether it is new, if it has no time
-
-
-def seen(path: str, offset: int | None, since: Since, marker: str) -> Seen | None:
-    """What is new in a transcript from an offset; None offset: nobody knows where the loop began,
-    so its lines' times tell. None where it cannot be read."""
     try:
         # Not a pipe, which would keep us waiting.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     try:
-        return _seen(descriptor, offset, since, marker.encode("utf-8", "surrogatepass"))
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        new = Seen(descriptor, found.st_size, marker, _iso(words), _iso(work))
+        new.read_from(offset)
     except OSError:
         return None
     finally:
         os.close(descriptor)
+    return new
 
 
 def size_of(path: str) -> int | None:
-    """How long a transcript is; 0 where there is none yet, None where nobody can tell."""
+    """The length of a transcript; 0 where there is none yet, None where nobody can tell."""
     if not path:
         return None
     try:
@@ -68,132 +53,102 @@ def size_of(path: str) -> int | None:
         return None
 
 
-def _seen(descriptor: int, offset: int | None, since: Since, marker: bytes) -> Seen | None:
-    import stat
+class Seen:
+    """The new lines of a transcript."""
 
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    size, torn, looked = found.st_size, False, 0
-    if offset is None or offset > size:  # it was begun anew, or made compact
-        offset, looked = _begin(descriptor, size, since)
-        torn, since.placed = offset > 0, False
-    new = Seen(offset)
-    new.read = looked
-    for line in _lines(descriptor, size, new):
-        if torn:
-            torn = False  # where we began is in the middle of a line
-            continue
-        if any(word in line for word in _OURS):
-            _take(line, since, new)
-        if not new.overheard and marker in line:
-            new.overheard = _is_overheard(line, since)
-    return new
+    def __init__(self, descriptor: int, size: int, marker: str, words: str, work: str) -> None:
+        self.offset = 0  # where to go on
+        self.texts: list[str] = []  # of the agent
+        self.calls: set[str] = set()  # of its tools
+        self.overheard = False  # somebody else said the marker
+        self._descriptor, self._size = descriptor, size
+        self._marker = marker.encode("utf-8", "surrogatepass")
+        self._words, self._work = words, work
+        self._placed = True  # where a line stands tells whether it is new, if it has no time
 
+    def read_from(self, offset: int | None) -> None:
+        """Take every line that counts, once."""
+        torn = False
+        if offset is None or offset > self._size:  # it was begun anew, or made compact
+            offset, self._placed = self._begin(), False
+            torn = offset > 0  # that is in the middle of a line
+        self.offset = offset
+        for line in self._lines():
+            if torn:
+                torn = False
+                continue
+            if any(word in line for word in _OURS):
+                self._take(line)
+            if not self.overheard and self._marker in line:
+                time = next(_times(line), "")
+                foreign = any(word in line for word in _NOT_OURS)
+                timed = self._placed or _is_timed(time)
+                self.overheard = foreign and timed and _is_new(time, self._words, after=True)
 
-def _lines(descriptor: int, size: int, new: Seen) -> "Iterator[bytes]":
-    """Every whole line from the offset on, which moves along. A line that is too long is
-    dropped."""
-    rest, dropping, at = b"", False, new.offset
-    while at < size and (block := os.pread(descriptor, min(_BLOCK, size - at), at)):
-        at += len(block)
-        new.read += len(block)
-        first, newline, more = block.partition(b"\n")
-        if not newline:
-            rest = b"" if dropping or len(rest) > _LONGEST_LINE else rest + block
-            dropping = dropping or not rest
-            new.offset = at if dropping else new.offset
-            continue
-        yield b"" if dropping else rest + first
-        dropping = False
-        *whole, rest = more.split(b"\n")
-        yield from whole
-        new.offset = at - len(rest)
+    def _block(self, at: int) -> bytes:
+        return os.pread(self._descriptor, min(_BLOCK, self._size - at), at)
 
+    def _begin(self) -> int:
+        """A place before everything that is new, by the lines' times, looked for from the end.
+        Where no line has a time there is only the last block to go by."""
+        at = self._size
+        while at > 0:
+            at = max(0, at - _BLOCK)
+            oldest = next(_times(self._block(at)), "")
+            if not oldest or not _is_new(oldest, self._work):
+                break
+        return at
 
-def _begin(descriptor: int, size: int, since: Since) -> tuple[int, int]:
-    """A place before everything that is new, by the lines' times, looked for from the end; and how
-    many bytes that took. Where no line has a time there is only the last block to go by."""
-    at = size
-    while at > 0:
-        at = max(0, at - _BLOCK)
-        block = os.pread(descriptor, min(_BLOCK, size - at), at)
-        oldest = next(_times(block), "")
-        if not oldest or not _is_new(oldest, since.work):
-            break
-    return at, size - at
+    def _lines(self) -> Iterator[bytes]:
+        """Every whole line from the offset on, which moves; lines that are too long are dropped."""
+        rest, dropping, at = b"", False, self.offset
+        while at < self._size and (block := self._block(at)):
+            at += len(block)
+            first, newline, more = block.partition(b"\n")
+            if not newline:
+                rest = b"" if dropping or len(rest) > _LONGEST_LINE else rest + block
+                dropping = dropping or not rest
+                self.offset = at if dropping else self.offset
+                continue
+            yield b"" if dropping else rest + first
+            dropping = False
+            *whole, rest = more.split(b"\n")
+            yield from whole
+            self.offset = at - len(rest)
 
-
-def _times(block: bytes) -> "Iterator[str]":
-    """The times of the lines in a block, in order."""
-    at = -1
-    while (at := block.find(b'"timestamp"', at + 1)) >= 0:
-        text = block[at + 11 : at + 50].decode("ascii", "replace").lstrip(": ")
-        if text[:1] == '"':
-            yield text[1:].partition('"')[0]
-
-
-# ------------------------------------------------------------------ one line
-
-
-def _take(line: bytes, since: Since, new: Seen) -> None:
-    try:
-        record = scanned(line)
-    except ValueError:
-        return
-    if not isinstance(record, dict):
-        return
-    time = record.get("timestamp")
-    if not _is_timed(time) and not since.placed:
-        return
-    if not _is_new(time, since.work):
-        return
-    texts, calls = _said(record)
-    new.calls.update(call or f"{new.offset}:{len(new.calls)}" for call in calls)
-    if _is_new(time, since.words, after=True):
-        new.texts += texts
+    def _take(self, line: bytes) -> None:
+        try:
+            record = scanned(line)
+        except ValueError:
+            return
+        time = record.get("timestamp") if isinstance(record, dict) else None
+        timed = self._placed or _is_timed(time)
+        if not isinstance(record, dict) or not timed or not _is_new(time, self._work):
+            return
+        texts, calls = _said(record)
+        self.calls.update(call or f"{self.offset}:{len(self.calls)}" for call in calls)
+        if _is_new(time, self._words, after=True):
+            self.texts += texts
 
 
-def _is_overheard(line: bytes, since: Since) -> bool:
-    foreign = any(word in line for word in _NOT_OURS)
-    time = next(_times(line), "")
-    return foreign and (since.placed or _is_timed(time)) and _is_new(time, since.words, after=True)
-
-
-def _said(record: "dict[str, Any]") -> tuple[list[str], list[str]]:
-    """What the session's own agent said in a line, and the tool calls it made."""
-    kind = record.get("type")
-    if kind == "assistant":
-        return _by_claude(record)
-    if kind == "response_item":
-        return _by_codex(record.get("payload"))
+def _said(record: dict[str, object]) -> tuple[list[str], list[str]]:
+    """The words of the session's own agent in a line, and the tool calls it made."""
+    kind, message, payload = (record.get(name) for name in ("type", "message", "payload"))
     if kind == "gemini":
-        calls = record.get("toolCalls")
-        return _texts(record.get("content")), _ids(calls if isinstance(calls, list) else [])
-    return [], []
-
-
-def _by_claude(record: "dict[str, Any]") -> tuple[list[str], list[str]]:
-    message = record.get("message")
-    foreign = record.get("isSidechain") or record.get("isApiErrorMessage")
-    if foreign or record.get("parent_tool_use_id") or not isinstance(message, dict):
-        return [], []
-    if message.get("model") == "<synthetic>":  # the CLI's own words, which may quote the prompt
-        return [], []
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    calls = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_use"]
-    return _texts(content), _ids(calls)
-
-
-def _by_codex(payload: object) -> tuple[list[str], list[str]]:
-    if not isinstance(payload, dict):
-        return [], []
-    kind = payload.get("type")
-    if kind == "message" and payload.get("role") == "assistant":
-        return _texts(payload.get("content")), []
-    if isinstance(kind, str) and kind.endswith("_call"):
-        return [], [str(payload.get("call_id") or payload.get("id") or "")]
+        return _texts(record.get("content")), _ids(record.get("toolCalls"))
+    if kind == "assistant" and isinstance(message, dict):
+        foreign = record.get("isSidechain") or record.get("isApiErrorMessage")
+        # The CLI's own words may quote the prompt.
+        synthetic = message.get("model") == "<synthetic>"
+        if not (foreign or synthetic or record.get("parent_tool_use_id")):
+            content = message.get("content")
+            return _texts(content), _ids(content, "tool_use")
+    if kind == "response_item" and isinstance(payload, dict):  # of codex
+        what = payload.get("type")
+        if what == "message" and payload.get("role") == "assistant":
+            return _texts(payload.get("content")), []
+        if isinstance(what, str) and what.endswith("_call"):
+            return [], [str(payload.get("call_id") or payload.get("id") or "")]
     return [], []
 
 
@@ -210,11 +165,20 @@ def _texts(content: object) -> list[str]:
     return [text for text in found if isinstance(text, str)]
 
 
-def _ids(calls: "list[Any]") -> list[str]:
-    return [str(call.get("id") or "") for call in calls if isinstance(call, dict)]
+def _ids(calls: object, kind: str = "") -> list[str]:
+    """The ids of the calls among these."""
+    listed = calls if isinstance(calls, list) else []
+    found = [each for each in listed if isinstance(each, dict)]
+    return [str(each.get("id") or "") for each in found if not kind or each.get("type") == kind]
 
 
-# ------------------------------------------------------------------ times
+def _times(block: bytes) -> Iterator[str]:
+    """The times of the lines in a block, in order."""
+    at = -1
+    while (at := block.find(b'"timestamp"', at + 1)) >= 0:
+        text = block[at + 11 : at + 50].decode("ascii", "replace").lstrip(": ")
+        if text[:1] == '"':
+            yield text[1:].partition('"')[0]
 
 
 def _iso(moment: float) -> str:
@@ -226,8 +190,7 @@ def _iso(moment: float) -> str:
 
 
 def _is_new(given: object, since: str, *, after: bool = False) -> bool:
-    """Whether a line's time is not before that, or `after` it; a line without a time goes by its
-    place."""
+    """True if a time is not before that, or `after` it; a line without one goes by its place."""
     if not isinstance(given, str) or not _is_timed(given):
         return True
     if given[-1] not in "Zz":

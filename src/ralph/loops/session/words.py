@@ -4,13 +4,14 @@ The text comes as it was typed, through no shell: flags are taken out of it, and
 task, in its own spelling and spacing.
 """
 
+import re
+
 from ralph.hosts.stop_cap import CAP
 from ralph.kernel.claims import find_claims
 from ralph.kernel.value import value
 from ralph.text.words import counted
 
 SLASH = "RALPH_SLASH"  # `plugin` or `bare`: how the commands are called where a hook runs
-COMMANDS = ("ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status")
 POLICIES = ("reject", "warn", "accept")
 _NUMBERS = ("--max-iterations", "--min-tool-calls")
 _WORDS = ("--completion-promise", "--on-promise-no-work", "--gate")
@@ -18,6 +19,8 @@ FLAGS = (*_NUMBERS, *_WORDS, "--ulw")
 _MOST_DIGITS = 9
 _LONGEST_TOKEN = 1000
 _QUOTES = "\"'"
+_BLANKS, _WORD = re.compile(r"\s+"), re.compile(r"\S+")
+_END_OF_FLAGS = re.compile(r"--(?!\S)")  # whatever follows is the task
 _LONG_DASHES = "\N{EM DASH}\N{EN DASH}"  # what some keyboards make of two short ones
 
 
@@ -35,7 +38,7 @@ class Wish:
 
     @property
     def marker(self) -> str:
-        """What the agent must say, literally."""
+        """The promise as the agent must say it, literally."""
         return f"<promise>{self.promise}</promise>"
 
 
@@ -49,7 +52,7 @@ def parse(text: str, *, ulw: bool = False) -> Wish:
     return wished(task, flags, ulw=ulw or "--ulw" in dict(flags))
 
 
-def wished(task: str, flags: "list[tuple[str, str]]", *, ulw: bool = False) -> Wish:
+def wished(task: str, flags: list[tuple[str, str]], *, ulw: bool = False) -> Wish:
     """A wish from a task and flags with their values, in order; the last of a name counts."""
     given = dict(flags)
     if not task.strip():
@@ -103,81 +106,49 @@ class _Reader:
         self._text = text
         self._at = 0
         self._flags: list[tuple[str, str]] = []
+        self._take(_BLANKS)
 
-    def read(self) -> "tuple[str, list[tuple[str, str]]]":
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        begin, found = self._at, pattern.match(self._text, self._at)
+        self._at = found.end() if found else begin
+        return self._text[begin : self._at]
+
+    def read(self) -> tuple[str, list[tuple[str, str]]]:
         """The task, and the flags with their values."""
         pieces: list[str] = []
-        while not self._at_end():
-            if not pieces and self._ends_flags():
-                return self._text[self._at :].strip(), self._flags
-            if not pieces and (task := self._quoted_task()) is not None:
-                return task, self._flags
-            begin = self._at
-            word = self._word()
-            if self._is_flag(word):
+        while self._at < len(self._text):
+            if not pieces:
+                if self._take(_END_OF_FLAGS):
+                    return self._text[self._at :].strip(), self._flags
+                if (task := self._quoted_task()) is not None:
+                    return task, self._flags
+            word = self._take(_WORD)
+            if _is_flag(word):
                 self._flag(word)
-                self._skip_blanks()
             else:
-                pieces.append(self._text[begin : self._at] + self._blanks())
+                pieces.append(word + self._take(_BLANKS))
         return "".join(pieces).strip(), self._flags
 
-    def _ends_flags(self) -> bool:
-        """Two dashes alone: whatever follows is the task."""
-        after = self._text[self._at + 2 : self._at + 3]
-        if not self._text.startswith("--", self._at) or (after and not after.isspace()):
-            return False
-        self._at += 2
-        return True
-
-    def _at_end(self) -> bool:
-        if not self._flags and not self._at:
-            self._skip_blanks()
-        return self._at >= len(self._text)
-
-    def _blanks(self) -> str:
-        begin = self._at
-        self._skip_blanks()
-        return self._text[begin : self._at]
-
-    def _skip_blanks(self) -> None:
-        while self._at < len(self._text) and self._text[self._at].isspace():
-            self._at += 1
-
-    def _word(self) -> str:
-        begin = self._at
-        while self._at < len(self._text) and not self._text[self._at].isspace():
-            self._at += 1
-        return self._text[begin : self._at]
-
-    def _is_flag(self, word: str) -> bool:
-        """Two dashes and a name: a rule of dashes, or one dash, is the task's."""
-        name = word.partition("=")[0]
-        if name[:1] and name[0] in _LONG_DASHES and f"--{name.strip(_LONG_DASHES)}" in FLAGS:
-            raise UnusableLoop(
-                f"write --{name.strip(_LONG_DASHES)} with two short dashes, not {name}"
-            )
-        return word.startswith("--") and bool(word.strip("-"))
-
     def _flag(self, word: str) -> None:
+        """Take a flag's value, and the blanks after it."""
         name, equals, _ = word.partition("=")
         if name not in FLAGS:
             raise UnusableLoop(
                 f"there is no flag {name}: there is {', '.join(FLAGS)}. "
                 f"If {name} belongs to the task, put the whole task in quotes."
             )
-        if name == "--ulw":
-            if equals:
-                raise UnusableLoop("--ulw takes no value")
-            self._flags.append((name, ""))
-            return
+        if name == "--ulw" and equals:
+            raise UnusableLoop("--ulw takes no value")
         if equals:
             self._at -= len(word) - len(name) - 1  # back to behind the sign
         else:
-            self._skip_blanks()
-        self._flags.append((name, self._value(name, equals=bool(equals))))
+            self._take(_BLANKS)
+        value = self._value(name, equals=bool(equals)) if name != "--ulw" else ""
+        self._flags.append((name, value))
+        self._take(_BLANKS)
 
     def _value(self, name: str, *, equals: bool) -> str:
-        """A word, or what stands in quotes."""
+        """A word, or the text in quotes."""
         quote = self._text[self._at : self._at + 1]
         end = self._text.find(quote, self._at + 1) if quote and quote in _QUOTES else -1
         if end >= 0:
@@ -185,37 +156,39 @@ class _Reader:
             return self._text[begin:end]
         if not equals and (not quote or self._text.startswith("--", self._at)):
             raise UnusableLoop(f"{name} needs a value")
-        return self._word()
-
-    def _refuse_glued(self) -> None:
-        """`"a"--max-iterations 3` would lose its limit in the task."""
-        quote = self._text[self._at]
-        for flag in FLAGS if quote in _QUOTES else ():
-            if f"{quote}{flag}" in self._text[self._at + 1 :]:
-                raise UnusableLoop(f"put a blank between the task's closing quote and {flag}")
+        return self._take(_WORD)
 
     def _quoted_task(self) -> str | None:
         """A task that is in quotes as a whole: nothing but flags stands behind it."""
-        end = _closing(self._text, self._at)
-        if end < 0:
-            self._refuse_glued()
+        begin, count, quote = self._at, len(self._flags), self._text[self._at]
+        end = _closing(self._text, begin)
+        if end < 0:  # `"a"--max-iterations 3` would lose its limit in the task
+            for flag in FLAGS if quote in _QUOTES else ():
+                if f"{quote}{flag}" in self._text[begin + 1 :]:
+                    raise UnusableLoop(f"put a blank between the task's closing quote and {flag}")
             return None
-        before = self._at, len(self._flags)
         self._at = end + 1
-        self._skip_blanks()
+        self._take(_BLANKS)
         while self._at < len(self._text):
-            word = self._word()
-            if not self._is_flag(word):
-                self._at = before[0]
-                del self._flags[before[1] :]
+            word = self._take(_WORD)
+            if not _is_flag(word):
+                self._at = begin
+                del self._flags[count:]
                 return None
             self._flag(word)
-            self._skip_blanks()
-        return self._text[before[0] + 1 : end]
+        return self._text[begin + 1 : end]
+
+
+def _is_flag(word: str) -> bool:
+    """Two dashes and a name: a rule of dashes, or one dash, is the task's."""
+    name = word.partition("=")[0]
+    if name[:1] and name[0] in _LONG_DASHES and f"--{name.strip(_LONG_DASHES)}" in FLAGS:
+        raise UnusableLoop(f"write --{name.strip(_LONG_DASHES)} with two short dashes, not {name}")
+    return word.startswith("--") and bool(word.strip("-"))
 
 
 def _closing(text: str, begin: int) -> int:
-    """The end of the quote that opens here, quotes within quotes aside; -1 if it has none."""
+    """The end of the quote that opens here, past quotes within quotes; -1 if it has none."""
     quote = text[begin]
     if quote not in _QUOTES:
         return -1
@@ -233,9 +206,6 @@ def _closing(text: str, begin: int) -> int:
     return -1
 
 
-# ------------------------------------------------------------------ what the agent is told
-
-
 def spelled(command: str, how: str) -> str:
     """A command as a person types it: in the plugin with its name before it, installed in a project
     without; where nobody knows, both."""
@@ -245,7 +215,7 @@ def spelled(command: str, how: str) -> str:
 
 def opening(wish: Wish, session: str, slash: str = "") -> str:
     """The message with which a loop begins (P §Prompt contract)."""
-    from ralph.loops.session.rules import ULTRAWORK
+    from ralph.loops.session.policy import ULTRAWORK
 
     lead = f"{ULTRAWORK}\n\n" if wish.ulw else ""
     return f"""{lead}A Ralph loop has begun in this session: {limit_of(wish.max_iterations)}.

@@ -1,4 +1,5 @@
 """Reviewed stories: what is built must survive a fresh review.
 
-Public: `policy`, `rules`, `prompt`, `file`, `gates`, `settlement`, `archive`, `templates`.
+Public: `loop`, `policy`, `rules`, `prompt`, `file`, `folder`, `init_folder`, `archive`, `gates`,
+`settlement`, `past_runs`.
 """

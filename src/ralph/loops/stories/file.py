@@ -1,4 +1,4 @@
-"""Reads and writes `tasks.json`, the list of stories (R §8), which the agent can write too."""
+"""Reads, writes and keeps `tasks.json`, the list of stories (R §8), which agents can write too."""
 
 import errno
 import glob
@@ -8,13 +8,16 @@ import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import field
 from typing import Any
 
-from ralph.files.safe_open import create, open_regular
-from ralph.kernel.tasks.task import Backlog, ReviewStatus, Status, Task
+from ralph.errors import StateError, failing
+from ralph.files.digest import digest_of
+from ralph.files.safe_open import create, open_regular, remove_file
+from ralph.files.state_dir import writing_state
+from ralph.kernel.tasks.task import ReviewStatus, Status, Task
 from ralph.kernel.value import value
-from ralph.review.law import NotAListError, malformed, parsed
-from ralph.review.text import LARGEST
+from ralph.review.law import LARGEST, NotAListError, has_shape, parsed
 
 PRD, TASKS, PROGRESS, PROMPT = "prd.md", "tasks.json", "progress.txt", "prompt.md"
 
@@ -46,10 +49,7 @@ class StoryFile:
         except OSError as error:
             raise NotAListError(f"it cannot be read: {error.strerror}") from error
 
-    def write(self, listing: Mapping[str, Any]) -> None:
-        self.write_raw(as_text(listing))
-
-    def write_raw(self, text: bytes) -> None:
+    def write(self, text: bytes) -> None:
         """Replace its content, whatever stands in its place now. Raises OSError."""
         folder = os.path.dirname(self.path)
         os.makedirs(folder, exist_ok=True)
@@ -60,19 +60,18 @@ class StoryFile:
             with suppress(OSError):  # a folder, or not ours: it is in nobody's way
                 os.unlink(left)
         # No name that an agent could foresee, and put something else there.
-        temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
+        temporary, moved = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
         try:
             with os.fdopen(create(temporary, 0o666), "wb") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             if os.path.isdir(self.path) and not os.path.islink(self.path):
-                os.rename(self.path, aside)  # some folders can be moved, but not be emptied
+                os.rename(self.path, moved)  # some folders can be moved, but not be emptied
             os.replace(temporary, self.path)
         finally:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-            shutil.rmtree(aside, ignore_errors=True)  # whoever calls has kept what is worth it
+            remove_file(temporary)
+            shutil.rmtree(moved, ignore_errors=True)  # whoever calls has kept what is worth it
 
 
 def write_synced(path: str, content: bytes, how: str = "wb") -> None:
@@ -91,53 +90,8 @@ def as_text(listing: Mapping[str, Any]) -> bytes:
         return (json.dumps(listing, indent=2) + "\n").encode()
 
 
-@value
-class StoryBacklog:
-    """The stories to work on, each with the project's own prompt."""
-
-    folder: str  # the ralph folder, its real path
-    shown: str  # the same, as people write it
-
-    @property
-    def file(self) -> StoryFile:
-        return StoryFile(os.path.join(self.folder, TASKS), self.folder)
-
-    def __call__(self) -> Backlog:
-        where = os.path.join(self.shown, TASKS)
-        try:
-            listing = self.file.listing()
-        except NotAListError as error:
-            return Backlog(problem=f"{where}: {error}")
-        problems = malformed(listing)
-        if problems:
-            return Backlog(problem=f"{where}: {problems[0][1]}")
-        assert isinstance(listing, dict)
-        try:
-            prompt = self._prompt()
-        except (OSError, ValueError) as error:
-            why = str(getattr(error, "strerror", "") or error)
-            if isinstance(error, UnicodeDecodeError):
-                why = f"it is not UTF-8 text (byte {error.start})"
-            return Backlog(problem=f"{os.path.join(self.shown, PROMPT)}: {why}")
-        tasks = tuple(tasks_of(listing, prompt))
-        return Backlog(tasks, known={task.id: task for task in tasks})
-
-    def _prompt(self) -> str:
-        with open_regular(os.path.join(self.folder, PROMPT)) as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST >> 20} MB: no agent reads that")
-        text = content.decode("utf-8-sig")
-        if not text.strip():
-            raise ValueError("it is empty: write down what an iteration shall do")
-        if "\0" in text:
-            raise ValueError("it contains a NUL byte: it is not text")
-        return text
-
-
 def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
-    """The stories of a list that passes check 1. R's priority may be any number; only the order
-    counts."""
+    """The stories of a list that passes check 1. Of R's priorities only the order counts."""
     stories = listing["userStories"]
     ranks = {priority: n for n, priority in enumerate(sorted({s["priority"] for s in stories}), 1)}
     return [
@@ -154,3 +108,53 @@ def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
         )
         for story in stories
     ]
+
+
+@value
+class StoryStore:
+    """The lists before each turn by their digest, in a run's directory, where no agent writes."""
+
+    directory: str
+    memory: dict[str, bytes] = field(default_factory=dict, repr=False)  # where no agent reaches
+
+    def keep(self, file: StoryFile) -> str:
+        """Keep the list as it is now. Returns a name for `listing`."""
+        with failing(f"cannot read {file.path}", "Put it back, then: ralph resume", StateError):
+            raw = file.raw()
+        _listing(raw, file.path)
+        name = digest_of([raw])
+        self.memory[name] = raw
+        path = os.path.join(self.directory, f"{name}.json")
+        with writing_state(self.directory):
+            if not os.path.exists(path):  # whole or not at all: a run may be killed here
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
+                write_synced(f"{path}.tmp", raw)
+                os.replace(f"{path}.tmp", path)
+        return name
+
+    def listing(self, name: str) -> Mapping[str, Any]:
+        """The list that was kept under that name."""
+        path, raw = os.path.join(self.directory, f"{name}.json"), self.memory.get(name, b"")
+        with suppress(OSError):  # told below
+            if not raw:  # of a run that was killed
+                with open(path, "rb") as file:
+                    raw = file.read()
+        if digest_of([raw]) != name:  # nobody can tell then what a turn did
+            raise StateError(
+                f"what the list of stories was before a turn is lost: {path}",
+                "See for yourself whether each approval in tasks.json is right, then forget that "
+                f"run: rm -r {os.path.dirname(self.directory)}",
+            )
+        self.memory[name] = raw
+        return _listing(raw, path)
+
+
+def _listing(raw: bytes, path: str) -> Mapping[str, Any]:
+    """A list that a turn can be judged by."""
+    try:
+        listing = parsed(raw)
+    except NotAListError as error:
+        raise StateError(f"{path}: {error}", "Fix it, then: ralph resume") from error
+    if not has_shape(listing):
+        raise StateError(f"{path} is no list of stories", "Fix it, then: ralph resume")
+    return listing

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from ralph.git.uncommitted import HostCommit, uncommitted
 from ralph.git.uncommitted_text import commit_all
 from ralph.kernel.case import Case
-from ralph.kernel.findings import Finding
-from ralph.kernel.proof import undone
+from ralph.kernel.findings import Finding, undone
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
-from ralph.loops.stories.file import StoryFile
-from ralph.loops.stories.memory_store import StoryStore
+from ralph.loops.stories.file import StoryStore
+from ralph.loops.stories.folder import Folder
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import NotAListError, Problem, has_shape, inconsistent, malformed
 from ralph.review.law import snapshot as decided
@@ -28,7 +27,7 @@ _MOST = 20  # of one gate; nobody reads more
 class Lists:
     """The list of stories before a turn and after it."""
 
-    file: StoryFile
+    folder: Folder
     store: StoryStore
     terms: StoryTerms
     standing: list[bytes] = field(default_factory=list, repr=False)  # as the turn left it, last
@@ -36,7 +35,7 @@ class Lists:
     def raw(self) -> bytes | None:
         """The bytes of the list; None if it cannot be read."""
         try:
-            return self.file.raw()
+            return self.folder.file.raw()
         except OSError:
             return None
 
@@ -55,62 +54,61 @@ class Lists:
         """The list when the turn began."""
         return self.store.listing(state.checkpoint)
 
-    def after(self) -> Mapping[str, Any] | None:
-        """The list now, if its stories can be told apart."""
+    def now(self) -> object:
+        """The JSON of the list; None if there is none."""
         try:
-            listing = self.file.listing()
+            return self.folder.file.listing()
         except NotAListError:
             return None
-        return listing if has_shape(listing) else None
+
+    def after(self) -> Mapping[str, Any] | None:
+        """The list now, if its stories can be told apart."""
+        now = self.now()
+        return now if has_shape(now) else None
 
 
 @value
-class SchemaGate:
-    """Check 1: the list is what R §8 says."""
+class LawGate:
+    """One check of the law, asked whatever became of the turn."""
 
-    lists: Lists
-    name: str = "schema"
+    name: str
+    problems: Callable[[Case], Iterable[Problem]]
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
+        told = [words for _, words in self.problems(case)]
+        yield from (Finding(self.name, words) for words in told[:_MOST])
+        if len(told) > _MOST:
+            yield Finding(self.name, f"And {len(told) - _MOST} more. See them all: ralph prd check")
+
+
+def law_gates(lists: Lists) -> tuple[LawGate, ...]:
+    """Checks 1, 2 and 2.5: the list is what R §8 says; no story contradicts itself; the turn did to
+    the stories what its mode allows."""
+
+    def schema(_: Case) -> Iterable[Problem]:
         try:
-            problems = malformed(self.lists.file.listing())
+            return malformed(lists.folder.file.listing())
         except NotAListError as error:
-            problems = [("", f"tasks.json was replaced or broken: {error}. It is put back.")]
-        yield from _findings(self.name, problems)
+            return [("", f"tasks.json was replaced or broken: {error}. It is put back.")]
 
+    def invariants(case: Case) -> Iterable[Problem]:
+        after, terms = lists.after(), lists.terms
+        if after is None or terms.skip_review:
+            return ()
+        return inconsistent(after, terms.review_cap, decided(lists.before(case.state)))
 
-@value
-class InvariantsGate:
-    """Check 2: no story contradicts itself."""
-
-    lists: Lists
-    name: str = "invariants"
-    always: bool = True
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        after, terms = self.lists.after(), self.lists.terms
-        if after is not None and not terms.skip_review:
-            before = decided(self.lists.before(case.state))
-            yield from _findings(self.name, inconsistent(after, terms.review_cap, before))
-
-
-@value
-class TransitionsGate:
-    """Check 2.5: what the turn did to the stories was legal in its mode."""
-
-    lists: Lists
-    name: str = "transitions"
-    always: bool = True
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        """A turn that failed or said nothing has reviewed nothing, which is not its fault."""
-        after, assignment = self.lists.after(), case.state.assignment
-        if after is None or assignment is None:
-            return
-        problems = self.lists.law(case.state).transitions(self.lists.before(case.state), after)
+    def transitions(case: Case) -> Iterable[Problem]:
+        after = lists.after()
+        if after is None or case.state.assignment is None:
+            return ()
+        found = lists.law(case.state).transitions(lists.before(case.state), after)
+        # A turn that failed or said nothing has reviewed nothing, which is not its fault.
         idle = case.turn.failed or case.turn.silent
-        yield from _findings(self.name, (p for p in problems if p[0] or not idle))
+        return (problem for problem in found if problem[0] or not idle)
+
+    checks = {"schema": schema, "invariants": invariants, "transitions": transitions}
+    return tuple(LawGate(name, problems) for name, problems in checks.items())
 
 
 @value
@@ -144,13 +142,6 @@ class CleanGate:
             yield Finding(self.name, f"Your work could not be committed: {refusal}")
         elif paths:
             yield Finding(self.name, commit_all(self.folder, paths))
-
-
-def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:
-    told = [words for _, words in problems]
-    yield from (Finding(gate, words) for words in told[:_MOST])
-    if len(told) > _MOST:
-        yield Finding(gate, f"And {len(told) - _MOST} more. See them all: ralph prd check")
 
 
 @value

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ralph.errors import ConfigError
@@ -13,26 +14,26 @@ from ralph.git.digest import git_output
 from ralph.git.ignore import NAME as GITIGNORE
 from ralph.git.ignore import ignore, is_ignored
 from ralph.git.uncommitted_text import MARKER
-from ralph.loops.stories.file import PRD, TASKS
-from ralph.loops.stories.folder import RALPH_DIR
-from ralph.loops.stories.templates import Fresh, add_missing, project_name, take_back
+from ralph.loops.stories.file import PRD, TASKS, write_synced
+from ralph.loops.stories.folder import RALPH_DIR, fresh_files
 from ralph.runner.arguments import proper, shown
 
-ABOUT = """\
+HELP = """\
 Create ralph/ with its templates: prd.md, tasks.json, progress.txt, prompt.md.
 
 Nothing that is there is overwritten. .ralph-active, which is there while a run goes on, is
 added to .gitignore.
-"""
-EPILOG = """\b
+
 Examples:
   ralph prd init                     ralph/ in the current directory
   ralph prd init --name login        the stories' branch is ralph/login
   ralph prd init -d ../shop --json
-\b
+
 A file that is there is kept. Exit codes: 0, or 2 when nothing was made.
 """
 NAME_HELP = "The feature: its branch is ralph/NAME."
+# What file systems without links say.
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 _NEXT = f"""
 Next:
   1. Say what is wanted: write {RALPH_DIR}/{PRD} and the stories in {RALPH_DIR}/{TASKS},
@@ -77,14 +78,22 @@ def _made(project: str, branch: str, environ: Mapping[str, str]) -> dict[str, An
     folder = os.path.join(project, RALPH_DIR)
     was_there = os.path.isdir(folder)
     made: list[str] = []
-    files = Fresh(project_name(project), time.strftime("%Y-%m-%d"), branch).files()
+    files = fresh_files(project, time.strftime("%Y-%m-%d"), branch)
     try:
-        made = add_missing(folder, files)
+        os.makedirs(folder, exist_ok=True)
+        made.extend(n for n, text in files.items() if _added(os.path.join(folder, n), text))
         has_line = is_ignored(project, MARKER, environ)
         if not has_line:
             ignore(project, MARKER)
-    except OSError as error:
-        take_back(folder, made, whole=not was_there)
+    except BaseException as error:
+        for path in (os.path.join(folder, name) for name in made):
+            with suppress(OSError):  # the trouble that led here is the one to tell
+                os.unlink(path)
+        if not was_there:
+            with suppress(OSError):
+                os.rmdir(folder)
+        if not isinstance(error, OSError):
+            raise
         remedy = "Free some space." if error.errno == errno.ENOSPC else f"Try: ls -la {project}"
         where = error.filename or folder
         raise ConfigError(f"cannot write {where}: {error.strerror}", remedy) from error
@@ -95,6 +104,27 @@ def _made(project: str, branch: str, environ: Mapping[str, str]) -> dict[str, An
         "gitignore": "there" if has_line else "added",
         "branchName": branch if branch and TASKS in made else None,
     }
+
+
+def _added(path: str, content: bytes) -> bool:
+    """Write a file with all its content, or not at all; False if there is one already."""
+    if os.path.lexists(path):
+        return False
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        write_synced(temporary, content, "xb")
+        try:
+            os.link(temporary, path)  # a rename would overwrite what somebody else just made
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.rename(temporary, path)
+        return True
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
 
 
 def _told(done: Mapping[str, Any], name: str | None, environ: Mapping[str, str]) -> list[str]:

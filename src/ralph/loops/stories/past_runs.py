@@ -1,21 +1,28 @@
-"""Finds earlier runs over stories that were killed before their last turn was judged."""
+"""Reads earlier runs over stories: turns that nobody has judged, and reviews."""
 
-import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from ralph.errors import StateError
-from ralph.journal.runs import NONSENSE, Run, account_of, runs_of
+from ralph.files.safe_open import open_regular
+from ralph.journal.runs import NONSENSE, Facts, Run, account_of, directories, runs_of
+from ralph.kernel.facts import Started, Step
 from ralph.kernel.state import Phase
 from ralph.kernel.value import value
-from ralph.loops.stories.memory_store import StoryStore
+from ralph.loops.stories.file import StoryStore
+from ralph.review.stats import Review, review_of
+from ralph.runner.kept import work_of
 
 STORE = "stories"  # in a run's directory, the lists before its turns
-_PLAN = "plan.json"
 _TAKEN = "taken-over"  # a file in a run's directory: another run has judged what it left
 _MOST = 20  # runs that are looked at
+ARCHIVES, SUMMARY = "ralph-archive", "summary.md"
+_ARCHIVED = re.compile(rb"^Archived: (\S+)", re.MULTILINE)
+_LARGEST = 64 << 10  # bytes; the date stands near the top
 
 
 @value
@@ -64,9 +71,46 @@ def worked_since(state: str, run: str, folder: str) -> str:
 
 def _folder(run: Run) -> str:
     """The real path of the folder that a run was for; "" if it was not over stories."""
+    folder = (work_of(run.directory, "stories") or {}).get("folder")
+    return os.path.realpath(folder) if isinstance(folder, str) else ""
+
+
+def reviews_of(state: str, branch: str, since: float) -> list[Review]:
+    """The reviews of the list with that branch, oldest first. `state` is the project's state
+    directory; a journal that was edited tells what stands before the edit."""
+    found = (review for run in reversed(runs_of(state)) for review in _reviews(run, since))
+    return [review for review in found if review.branch == branch]
+
+
+def _reviews(run: Run, since: float) -> Iterator[Review]:
+    facts = Facts(run.journal).new()
     try:
-        with open(os.path.join(run.directory, _PLAN), encoding="utf-8") as file:
-            kept = json.load(file)
-        return os.path.realpath(kept["work"]["folder"]) if kept["loop"] == "stories" else ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+        first = next(facts, None)
+        if not isinstance(first, Started) or first.profile != "reviewed":
+            return
+        for fact in facts:
+            if isinstance(fact, Step) and fact.key == "review" and fact.time > since:
+                review = review_of(fact.detail)
+                if review is not None:
+                    yield review
+    except (StateError, *NONSENSE):
+        return
+
+
+def last_archived(project: str) -> float:
+    """The time when stories of this project were archived last; 0 if never."""
+    folder = os.path.join(project, ARCHIVES)
+    summaries = (os.path.join(folder, name, SUMMARY) for name in directories(folder))
+    return max(map(_archived, summaries), default=0.0)
+
+
+def _archived(summary: str) -> float:
+    """The time in a summary, since a checkout makes files look new; else the file's time."""
+    try:
+        with open_regular(summary) as file:
+            said = _ARCHIVED.search(file.read(_LARGEST))
+            if said is None:
+                return os.fstat(file.fileno()).st_mtime
+            return datetime.fromisoformat(said[1].decode()).timestamp()
+    except (OSError, ValueError, OverflowError):
+        return 0.0

@@ -2,39 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol
 
+from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import CompleteClaim
 from ralph.kernel.facts import Fact, Step
 from ralph.kernel.limits import Limits
-from ralph.kernel.patience import Patience, allowance, watching
-from ralph.kernel.ports import Act, Gate, Policy, Ports
+from ralph.kernel.ports import Gate, Policy, Ports
 from ralph.kernel.prompt import cut_off, place
-from ralph.kernel.rules import (
-    Asks,
-    Failing,
-    Objections,
-    RateLimit,
-    RunLimit,
-    Stalled,
-    Stuck,
-    Uncounted,
-    UsedUp,
-    barred,
-    cancelled,
-    carry_on,
-    interrupted,
-    paused,
-    refused,
-    release,
-    unreadable,
-    unstartable,
-)
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import next_story, next_unreviewed
 from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Feedback, Verdict
 from ralph.loops.stories.prompt import StoryTerms, filled, headed
 from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
@@ -43,48 +21,38 @@ _ONLY_THIS = (
     "Every story is approved, and nothing is left to implement. Fix only what is said below, and "
     "leave the list of stories as it is. When that is done, say <promise>COMPLETE</promise>."
 )
-
-
 _HOST_COMMITS = (
     "You cannot commit here. Leave your work uncommitted: the host commits it when you have ended."
 )
 
 
-class Desk(Protocol):
-    """The host's work on the list of stories; every method is idempotent for one iteration."""
+class Desk:
+    """The host's work on the list of stories; every method is idempotent for one iteration. This is
+    the desk of a list that nobody writes to."""
 
     def announce(self, state: RunState) -> str:
         """Tell the hooks of the agent's session what this turn is, after undoing what a turn that
         was cut off had decided. Returns what was done, in words."""
+        return ""
 
-    def land(self, state: RunState) -> list[Act]:
-        """Approve a story whose last review still asks for changes (R §6), and commit where the
-        agent cannot."""
+    def land(self, state: RunState) -> dict[str, str]:
+        """Approve a story at its last review (R §6), and commit where the agent cannot. Returns
+        what was done, by the keys of the steps."""
+        return {}
 
     def correct(self, state: RunState) -> str:
         """Put back what the agent may not touch, and commit that. Returns what was done."""
+        return ""
 
     def outcome(self, state: RunState) -> str:
         """The legal review of this turn, as JSON; "" if there was none."""
-
-
-@value
-class NoDesk:
-    """A list that nobody writes to."""
-
-    def announce(self, state: RunState) -> str:
         return ""
-
-    correct = outcome = announce
-
-    def land(self, state: RunState) -> list[Act]:
-        return []
 
 
 def reviewed(
-    desk: Desk = NoDesk(),
+    desk: Desk = Desk(),
     limits: Limits = Limits(iterations=15),
-    patience: Patience = Patience(stall_after=3),
+    patience: rules.Patience = rules.Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
     terms: StoryTerms = StoryTerms(15),
     *,
@@ -98,21 +66,21 @@ def reviewed(
         select=select,
         compose=partial(compose, terms),
         opening=(
-            cancelled,
-            paused,
-            unreadable,
+            rules.cancelled,
+            rules.paused,
+            rules.unreadable,
             approved,
-            Stuck(select),
-            RunLimit(limits),
-            carry_on,
+            rules.Stuck(select),
+            rules.RunLimit(limits),
+            rules.carry_on,
         ),
-        watching=watching(limits, patience),
-        stopping=(HoldLimit(), Objections(), release),
-        retaking=(cancelled, RunLimit(limits)),
+        watching=rules.watching(limits, patience),
+        stopping=(HoldLimit(), rules.Objections(), rules.release),
+        retaking=(rules.cancelled, rules.RunLimit(limits)),
         closing=closing(limits, patience, approved),
         gates={Boundary.CLOSING: gates, Boundary.STOPPING: gates},
         law=law,
-        allowance=allowance(limits, patience),
+        allowance=rules.allowance(limits),
         prepare=partial(prepare, desk),
         land=partial(land, desk),
         settle=partial(settle, desk),
@@ -120,35 +88,34 @@ def reviewed(
     )
 
 
-def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder:
-    """After a turn."""
+def closing(limits: Limits, patience: rules.Patience, approved: AllApproved) -> Ladder:
     return (
-        interrupted,
-        unstartable,
-        refused,
-        RateLimit(patience.max_wait),
-        UsedUp(limits),
-        barred,
-        Failing(patience.fail_after),
-        Asks(),
+        rules.interrupted,
+        rules.unstartable,
+        rules.refused,
+        rules.RateLimit(patience.max_wait),
+        rules.UsedUp(limits),
+        rules.barred,
+        rules.Failing(patience.fail_after),
+        rules.Asks(),
         SilentRetry(),
         approved,
         SameObjection(patience.stall_after),  # before a false claim: that is no way round it
         FalseClaim(CompleteClaim(), patience.fail_delay),
-        Uncounted(limits),
-        RunLimit(limits),
-        Stalled(patience.stall_after),
-        Objections(delay=patience.fail_delay),
-        carry_on,
+        rules.Uncounted(limits),
+        rules.RunLimit(limits),
+        rules.Stalled(patience.stall_after),
+        rules.Objections(delay=patience.fail_delay),
+        rules.carry_on,
     )
 
 
 def next_or_last(select: Callable[[Case], Assignment | None], case: Case) -> Assignment | None:
     """The next story; if each is approved and a gate still objects, the last one once more."""
     chosen, last = select(case), case.state.assignment
-    if chosen is not None or last is None or not case.state.findings or not _all_pass(case):
-        return chosen
-    return Assignment(last.task, last.title)
+    if chosen is None and last is not None and case.state.findings and _all_pass(case):
+        return Assignment(last.task, last.title)
+    return chosen
 
 
 def _all_pass(case: Case) -> bool:
@@ -175,9 +142,9 @@ def prepare(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
 
 def land(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
     """After a turn, before it is judged: the host, not the prompt, ends a cycle of reviews."""
-    for act in desk.land(state):
-        if not state.step(act.key):
-            yield Step(ports.clock.now(), act.key, detail=act.detail)
+    for key, detail in desk.land(state).items():
+        if not state.step(key):
+            yield Step(ports.clock.now(), key, detail=detail)
 
 
 def settle(desk: Desk, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.review.stats import Analytics, StoryStats
-from ralph.text.plain import Redact, clean, columns, one_line
+from ralph.text.plain import one_line, safe
 from ralph.text.words import counted
+from ralph.ui.style import aligned
 
 HOW_TO_READ = (
     "Mostly 1: the reviews cost little. Many 3 or 4: they catch real issues. At the cap: look at "
@@ -13,65 +14,56 @@ HOW_TO_READ = (
 )
 _HEAD = ("STORY", "REVIEWS", "OUTCOME", "TITLE")
 _OF_A_STORY = ("id", "title", "reviews", "recorded", "outcome", "done", "cap_hit")
+_OF_ALL = ("done", "reviews", "recorded", "average", "first_time", "cap_hits")
 _LONGEST_TITLE = 60
 _LONGEST_FINDING = 500
 
 
-def stats_lines(found: Analytics, redact: Redact) -> list[str]:
+def stats_lines(found: Analytics) -> list[str]:
     """A table of the stories, the whole in a sentence, and what reviews caught."""
-    rows = [_HEAD, *(_row(story, redact) for story in found.stories)]
-    widths = [max(columns(row[i]) for row in rows) for i in range(3)]
-    caught = [f"  {name}, review {n}: {text}" for name, n, text in _caught(found, redact)]
+    rows = [_HEAD, *(_row(story) for story in found.stories)]
+    reviews = counted(found.reviews, "review")
+    missing = f"The stories count {reviews}, the journals here {found.recorded}."
+    caught = [f"  {name}, review {n}: {text}" for name, n, text in _caught(found)]
     return [
-        *(_aligned(row, widths) for row in rows),
+        *(line.rstrip() for line in aligned(rows, numbers=(1,))),
         "",
         sentence(found),
-        *_missing(found),
+        *([missing] if found.recorded not in (0, found.reviews) else []),
         *(["", "What reviews caught:", *caught] if caught else []),
         *(["", HOW_TO_READ] if found.reviews else []),
     ]
 
 
-def _row(story: StoryStats, redact: Redact) -> tuple[str, ...]:
-    title = _line(story.title, redact, _LONGEST_TITLE)
-    return _line(story.id, redact), str(story.reviews), story.outcome, title
+def _row(story: StoryStats) -> tuple[str, ...]:
+    return _line(story.id), str(story.reviews), story.outcome, _line(story.title, _LONGEST_TITLE)
 
 
-def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
-    name, count, outcome, title = row
-    name += " " * (widths[0] - columns(name))
-    return f"{name}  {count.rjust(widths[1])}  {outcome.ljust(widths[2])}  {title}".rstrip()
-
-
-def _line(text: str, redact: Redact, most: int = _LONGEST_FINDING) -> str:
-    line = " ".join(one_line(redact(clean(text))).split())
+def _line(text: str, most: int = _LONGEST_FINDING) -> str:
+    line = " ".join(one_line(safe(text)).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def done_of(found: Analytics) -> str:
+    """The stories that are done, out of all."""
+    noun = "story" if len(found.stories) == 1 else "stories"
+    return f"{found.done} of {len(found.stories)} {noun} done"
 
 
 def sentence(found: Analytics) -> str:
     """All of it in one sentence."""
-    total = len(found.stories)
-    stories = f"{found.done} of {total} {'story' if total == 1 else 'stories'} done"
     if not found.reviews:
-        return f"{stories}, no reviews yet."
-    reviews = "1 review" if found.reviews == 1 else f"{found.reviews} reviews"
+        return f"{done_of(found)}, no reviews yet."
     return (
-        f"{stories}; {reviews}, {found.average:.3g} a story; {found.first_time} approved by the "
-        f"first review, {found.cap_hits} at the cap."
+        f"{done_of(found)}; {counted(found.reviews, 'review')}, {found.average:.3g} a story; "
+        f"{found.first_time} approved by the first review, {found.cap_hits} at the cap."
     )
 
 
-def _missing(found: Analytics) -> list[str]:
-    if found.recorded in (0, found.reviews):
-        return []
-    reviews = counted(found.reviews, "review")
-    return [f"The stories count {reviews}, the journals here {found.recorded}."]
-
-
-def _caught(found: Analytics, redact: Redact) -> Iterator[tuple[str, int, str]]:
+def _caught(found: Analytics) -> Iterator[tuple[str, int, str]]:
     for story in found.stories:
         for number, text in story.caught:
-            yield _line(story.id, redact), number, _line(text, redact)
+            yield _line(story.id), number, _line(text)
 
 
 def stats_dict(found: Analytics) -> dict[str, Any]:
@@ -85,29 +77,18 @@ def stats_dict(found: Analytics) -> dict[str, Any]:
             for story in found.stories
         ],
         "total": len(found.stories),
-        "done": found.done,
-        "reviews": found.reviews,
-        "recorded": found.recorded,
+        **{name: getattr(found, name) for name in _OF_ALL},
         "average": round(found.average, 2),
-        "first_time": found.first_time,
-        "cap_hits": found.cap_hits,
     }
 
 
-def summary_text(
-    found: Analytics, title: str, archived: str, dates: tuple[str, str], redact: Redact
-) -> str:
+def summary_text(found: Analytics, title: str, archived: str, dates: tuple[str, str]) -> str:
     """`summary.md` of an archive. `archived` is the moment, `dates` from when to when."""
-    rows = [
-        f"| {name} | {text} | {count} | {outcome} |"
-        for name, count, outcome, text in (
-            tuple(cell.replace("|", "\\|") for cell in _row(story, redact))
-            for story in found.stories
-        )
-    ]
-    caught = [f"- {name}, review {n}: {text}" for name, n, text in _caught(found, redact)]
+    cells = [[cell.replace("|", "\\|") for cell in _row(story)] for story in found.stories]
+    rows = [f"| {name} | {text} | {n} | {outcome} |" for name, n, outcome, text in cells]
+    caught = [f"- {name}, review {n}: {text}" for name, n, text in _caught(found)]
     lines = [
-        *(f"# {_line(title, redact)}", "", f"Archived: {archived}"),
+        *(f"# {_line(title)}", "", f"Archived: {archived}"),
         *(f"Dates: {dates[0] or '?'} to {dates[1]}", ""),
         *(f"Stories: {found.done} of {len(found.stories)} done", ""),
         *("| story | title | reviews | outcome |", "| --- | --- | --- | --- |", *rows),

@@ -1,23 +1,27 @@
 """The host's work on a list of stories around a turn (R, ADR 20)."""
 
 import itertools
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
-from ralph.errors import StateError
+from ralph.errors import StateError, failing
 from ralph.files.state_dir import shown_path, writable_dir
 from ralph.git.checkpoint.commit import in_one_line
 from ralph.git.uncommitted import Corrections, HostCommit
-from ralph.kernel.ports import Act
+from ralph.git.uncommitted_text import MARKER
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Mode
 from ralph.kernel.value import value
-from ralph.loops.stories.file import PRD, PROMPT, TASKS, StoryFile, as_text
+from ralph.loops.stories.file import PRD, PROMPT, TASKS, as_text
+from ralph.loops.stories.folder import Folder
 from ralph.loops.stories.gates import Lists
-from ralph.loops.stories.marker_file import StoryMarker
-from ralph.loops.stories.past_reviews import ARCHIVES
+from ralph.loops.stories.past_runs import ARCHIVES
+from ralph.loops.stories.policy import Desk
 from ralph.review.law import (
     APPROVED,
     AT_CAP,
@@ -34,26 +38,24 @@ from ralph.review.stats import AUTO_APPROVED, Review
 # Gates that put something back.
 LAW = frozenset({"schema", "invariants", "transitions", "protect", "story list"})
 Listing = Mapping[str, Any]
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @value
-class StoryDesk:
+class StoryDesk(Desk):
     """Writes the marker, approves at the cap, and puts back what an agent may not touch."""
 
     lists: Lists
-    marker: StoryMarker
+    marker: "StoryMarker"
     corrections: Corrections
     workspace: str
     run_dir: str
     now: Callable[[], float]
     host_commit: HostCommit | None = None  # where the agent cannot
 
-    # ------------------------------------------------------------ before a turn
-
     def announce(self, state: RunState) -> str:
         before = self.lists.before(state)
-        wanted = undone(before, self._now()) if state.cut_off else None
-        said = self._set(wanted, state.iteration) if wanted is not None else ""
+        said = self._set(undone(before, self.lists.now()), state.iteration) if state.cut_off else ""
         assert state.assignment is not None
         self.marker.write(state.assignment.mode.value, snapshot(before), self.now())
         return said
@@ -64,55 +66,50 @@ class StoryDesk:
         return "" if now is None else self._set(unproven(before, now), 0)
 
     def _set(self, wanted: Listing, iteration: int) -> str:
-        said = self._put(wanted, iteration)
-        if not said:
-            return ""
-        self._corrected(iteration)
-        return f"Put right: {said}"
+        if said := self._put(wanted, iteration):
+            self._corrected(iteration)
+        return said and f"Put right: {said}"
 
-    # ------------------------------------------------------------ after a turn
-
-    def land(self, state: RunState) -> list[Act]:
+    def land(self, state: RunState) -> dict[str, str]:
         """As the protocol has it; first the folder of stories is put back in its place."""
         self._own_folder(state.iteration)
-        self.corrections.unhide([self._name(name) for name in (TASKS, PRD, PROMPT)])
-        acts = []
+        self.corrections.unhide([self._folder.shown(name) for name in (TASKS, PRD, PROMPT)])
+        done = {}
         if story := self._approved_at_cap(state):
-            acts.append(Act("cap", f"{story} is approved at the review cap"))
+            done["cap"] = f"{story} is approved at the review cap"
         if self.host_commit is not None and state.turn is not None and not state.turn.failed:
             subject = self._subject(state)
             if self.host_commit(subject, os.path.basename(self.run_dir)):
-                acts.append(Act("commit", subject))
+                done["commit"] = subject
         self.lists.let_stand()
-        return acts
+        return done
 
     def put_back(self, text: bytes, iteration: int) -> str:
         """Replace the list by these bytes. Returns where the old one is kept."""
         self._own_folder(iteration)
-        kept = self._keep(self._file.path, iteration) if os.path.lexists(self._file.path) else ""
+        path = self._folder.of(TASKS)
+        kept = self._keep(path, iteration) if os.path.lexists(path) else ""
         self._write(text)
         return kept
 
     def _own_folder(self, iteration: int) -> None:
         """A link or a file in the folder's place would lead everything that follows elsewhere."""
-        folder = self._file.home
+        folder = self._folder.path
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             self._keep(folder, iteration)
             os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            try:
+            with suppress(OSError):  # it is not ours: then what follows says so
                 os.chmod(folder, 0o755)  # noqa: S103  whoever has closed it
-            except OSError:
-                pass  # it is not ours: then what follows says so
 
     def _approved_at_cap(self, state: RunState) -> str:
         """The story that the host approves, also if it was killed before it had committed that."""
         law, before = self.lists.law(state), self.lists.before(state)
-        capped = law.capped(before, self._now())
+        capped = law.capped(before, self.lists.now())
         if capped is not None:
             self._write(as_text(capped[0]))
         reviewed = [name for name, story in self._reviewed(state) if self._is_at_cap(story)]
-        if len(reviewed) != 1 or law.problems(before, self._now()):
+        if len(reviewed) != 1 or law.problems(before, self.lists.now()):
             return ""
         subject = f"ralph: approve {reviewed[0]} at the review cap (iteration {state.iteration})"
         self._commit(subject, (TASKS,))
@@ -135,17 +132,16 @@ class StoryDesk:
         found = [finding for finding in state.findings if finding.gate in LAW]
         if not found and not self._is_forged_in_git():
             return ""
-        mended = self.lists.law(state).mended(self.lists.before(state), self._now())
-        said = self._put(mended, state.iteration) if mended is not None else ""
-        trouble = self._corrected(state.iteration)
-        if trouble:
+        repaired = self.lists.law(state).repaired(self.lists.before(state), self.lists.now())
+        said = self._put(repaired, state.iteration) if repaired is not None else ""
+        if trouble := self._corrected(state.iteration):
             return f"{said} It is not committed: {trouble}".strip()
         return said
 
     def _is_forged_in_git(self) -> bool:
         """True if the last commit calls a story approved that is not, whatever the file says:
         a clone of it would be believed."""
-        raw, now = self.corrections.at_head(self._name(TASKS)), self.lists.after()
+        raw, now = self.corrections.at_head(self._folder.shown(TASKS)), self.lists.after()
         try:
             head = parsed(raw) if raw is not None else None
         except NotAListError:
@@ -167,17 +163,9 @@ class StoryDesk:
         branch = (self.lists.after() or {}).get("branchName")
         return Review(name, outcome, story["reviewCount"], feedback, str(branch)).detail()
 
-    # ------------------------------------------------------------ parts
-
-    def _now(self) -> object:
-        try:
-            return self._file.listing()
-        except NotAListError:
-            return None
-
     @property
-    def _file(self) -> StoryFile:
-        return self.lists.file
+    def _folder(self) -> Folder:
+        return self.lists.folder
 
     def _reviewed(self, state: RunState) -> list[tuple[str, Mapping[str, Any]]]:
         """Stories that this turn has reviewed, as far as the list stands now."""
@@ -195,15 +183,15 @@ class StoryDesk:
 
     def _put(self, listing: Listing, iteration: int) -> str:
         """Write the list if it differs, and keep the old one. Returns what was done."""
-        now, text = self._now(), as_text(listing)  # compared as text: to Python, true is 1
+        now, text = self.lists.now(), as_text(listing)  # compared as text: to Python, true is 1
         if isinstance(now, dict) and as_text(now) == text:
             return ""
-        kept = self._keep(self._file.path, iteration)
+        kept = self._keep(self._folder.of(TASKS), iteration)
         self._write(text)
-        return self._name(TASKS) + (f"; what stood there: {kept}" if kept else "")
+        return self._folder.shown(TASKS) + (f"; what stood there: {kept}" if kept else "")
 
     def _keep(self, path: str, iteration: int) -> str:
-        """Copy the list aside, so that a kill leaves a list; move away what is no file. Returns
+        """Copy the list, so that a kill leaves one; move away anything that is no file. Returns
         where it is, or "" if that is not possible."""
         base = writable_dir(self.workspace, self.run_dir)
         folder = os.path.join(base, "reverted", str(iteration))
@@ -213,7 +201,7 @@ class StoryDesk:
             os.makedirs(folder, exist_ok=True)
             while os.path.lexists(target):  # kept by an earlier run
                 target = next(free)
-            if os.path.isfile(path) and not os.path.islink(path) and path == self._file.path:
+            if os.path.isfile(path) and not os.path.islink(path) and path == self._folder.of(TASKS):
                 shutil.copy2(path, target)
             else:
                 shutil.move(path, target)
@@ -222,18 +210,16 @@ class StoryDesk:
         return shown_path(target, self.workspace)
 
     def _write(self, text: bytes) -> None:
-        try:
-            self._file.write_raw(text)
-        except OSError as error:
-            message = f"cannot write {self._file.path}: {error.strerror}"
-            raise StateError(message, "Make it writable, then: ralph resume") from error
+        file, remedy = self._folder.file, "Make it writable, then: ralph resume"
+        with failing(f"cannot write {file.path}", remedy, StateError):
+            file.write(text)
 
     def _corrected(self, iteration: int) -> str:
         subject = f"ralph: correct tasks.json (iteration {iteration})"
         return self._commit(subject, (TASKS, PRD, PROMPT), (ARCHIVES,))
 
     def _commit(self, subject: str, names: Iterable[str], more: Iterable[str] = ()) -> str:
-        paths = [*(self._name(name) for name in names), *more]
+        paths = [*(self._folder.shown(name) for name in names), *more]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 
     def _is_at_cap(self, story: Mapping[str, Any]) -> bool:
@@ -243,6 +229,35 @@ class StoryDesk:
         approved = late and story.get("reviewStatus") == APPROVED
         return approved and isinstance(feedback, str) and feedback.startswith(AT_CAP)
 
-    def _name(self, name: str) -> str:
-        path = os.path.join(os.path.dirname(self._file.path), name)
-        return os.path.relpath(path, self.workspace)
+
+@value
+class StoryMarker:
+    """The marker of one run, which must hold the workspace's lock."""
+
+    workspace: str
+    fields: dict[str, Any]  # what is the same for every turn
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.workspace, MARKER)
+
+    def write(self, mode: str, snapshot: dict[str, Any], now: float) -> None:
+        """Describe the next turn to the hooks, replacing whatever stands there. If that fails, the
+        host judges alone."""
+        stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        turn = {"iterationMode": mode, "preIterationSnapshot": snapshot}
+        text = json.dumps({"timestamp": stamp, **self.fields, **turn}, indent=2)
+        try:
+            self.remove()
+            # Anew, and never through a link: whatever comes between, nothing is followed.
+            with os.fdopen(os.open(self.path, _ANEW, 0o644), "w", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+        except OSError:
+            self.remove()
+
+    def remove(self) -> None:
+        """The run has ended, or the next turn begins."""
+        if os.path.isdir(self.path) and not os.path.islink(self.path):
+            shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):  # there is none, or it is not ours to remove
+            os.unlink(self.path)

@@ -1,9 +1,8 @@
 """Waits for a task's child runs and posts its result to the bus."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Decided, Fact, Resumed
 from ralph.kernel.rules import NO_CHILDREN
 from ralph.kernel.state import NEW, RunState, fold
@@ -13,11 +12,12 @@ from ralph.kernel.verdict import Boundary, Reason, Stop, Verdict
 from ralph.loops.supervise.bus import Bus, new_message
 from ralph.loops.supervise.child_runs import ChildRun, active_children, end_children
 from ralph.loops.supervise.folder import TaskFolder
+from ralph.loops.supervise.policy import ChildRuns
+from ralph.processes.clock import SystemClock
 from ralph.text.redact import redact
 from ralph.text.words import counted, duration
 from ralph.ui.attempt_words import outcome
 
-_STIR = 0.25  # seconds after which a signal is heard
 _LEAST_PAUSE = 0.01  # seconds between two looks
 _HURRY = 0.2  # seconds for children that have to end at once
 _INTERRUPTED = 2.0  # seconds for children at most, where nobody wants to wait
@@ -25,53 +25,39 @@ _BUS_PATIENCE = 1.0  # seconds for whoever else writes to the bus; the run must 
 
 
 @value
-class ChildTerms:
-    """The times for waiting for child runs, and for ending them."""
+class TaskChildRuns(ChildRuns):
+    """The child runs and the buses of a task folder, seen from one of its runs."""
 
+    folder: TaskFolder
+    run: str
     poll_interval: float = 1.0
     end_grace: float = 5.0
     keeper: Callable[[], int] = lambda: 0  # its pid: whatever is below it is ours
-
-
-class TaskChildRuns:
-    """The child runs and the buses of a task folder. `tell` is for what takes long."""
-
-    def __init__(
-        self,
-        folder: TaskFolder,
-        run: str,
-        terms: ChildTerms = ChildTerms(),
-        *,
-        tell: Callable[[str], None] = lambda _: None,
-        resumed: bool = False,
-    ) -> None:
-        self._folder = folder
-        self._run = run
-        self._terms = terms
-        self._tell = tell
-        self._resumed = resumed
+    tell: Callable[[str], None] = lambda _: None  # of what takes long
+    resumed: bool = False
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
         children = self._children()
         if not children:
             return NO_CHILDREN
-        self._tell(
+        self.tell(
             f"DONE: waiting for {counted(len(children), 'child run')} to end, "
             f"{duration(seconds)} at most: {_names(children)}"
         )
         give_up = time.monotonic() + seconds
         while children and time.monotonic() < give_up:
-            pause = max(_LEAST_PAUSE, self._terms.poll_interval)
-            if _rest(min(pause, give_up - time.monotonic()), stirred):
+            pause = min(max(_LEAST_PAUSE, self.poll_interval), give_up - time.monotonic())
+            SystemClock().rest(time.time() + pause, stirred)
+            if stirred():
                 return ""
             children = self._children()
         if not children:
             return NO_CHILDREN
-        return self._end(children, self._terms.end_grace, f" after {duration(seconds)}")
+        return self._end(children, self.end_grace, f" after {duration(seconds)}")
 
     def end_children(self, *, at_once: bool) -> str:
         children = self._children()
-        grace = _HURRY if at_once else min(_INTERRUPTED, self._terms.end_grace)
+        grace = _HURRY if at_once else min(_INTERRUPTED, self.end_grace)
         return self._end(children, grace) if children else ""
 
     def announce(self, stop: Stop, children: str) -> str:
@@ -83,20 +69,24 @@ class TaskChildRuns:
             kind, body = "INFO", f"task completed (DONE marker present, {children})"
         elif stop.reason is Reason.BLOCKED:
             kind, body = "INFO", f"task stopped: {stop.why}"
-        problems = [self._post(self._folder.bus, kind, body)]
+        told = {self.folder.bus: (kind, body)}
         if stop.reason is Reason.COMPLETED:
-            fact = f"task {self._folder.task} {body.removeprefix('task ')}"
-            problems.append(self._post(self._folder.project_bus, "FACT", fact))
+            fact = f"task {self.folder.task} {body.removeprefix('task ')}"
+            told[self.folder.project_bus] = ("FACT", fact)
+        problems = (
+            _post(path, self.folder, *message, run=self.run, unless_told=self.resumed)
+            for path, message in told.items()
+        )
         return "; ".join(filter(None, problems))
 
     def _children(self) -> list[ChildRun]:
         """The active child runs, without our own attempts, which are runs too."""
-        mine = f"{self._run}-"
-        children = active_children(self._folder, keeper=self._terms.keeper())
+        mine = f"{self.run}-"
+        children = active_children(self.folder, keeper=self.keeper())
         return [child for child in children if not child.info.run_id.startswith(mine)]
 
     def _end(self, children: list[ChildRun], grace: float, when: str = "") -> str:
-        left = end_children(children, grace, keeper=self._terms.keeper())
+        left = end_children(children, grace, keeper=self.keeper())
         ended = [child for child in children if child not in left]
         words = []
         if ended:
@@ -104,14 +94,6 @@ class TaskChildRuns:
         if left:
             words.append(f"not ended, for it cannot be told whose they are: {_names(left)}")
         return "; ".join(words)
-
-    def _post(self, path: str, kind: str, body: str) -> str:
-        """Post once: a run that was resumed after a crash looks first."""
-        try:
-            _post(path, self._folder, kind, body, run=self._run, unless_told=self._resumed)
-        except OSError as error:
-            return f"cannot write {path}: {error.strerror}"
-        return ""
 
 
 class BusReader:
@@ -131,8 +113,7 @@ class BusReader:
             case Resumed() if before.turn is not None and before.verdict is not None:
                 self._tell(before.iteration, before.turn, before.verdict, unless_told=True)
 
-    def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """The agent speaks for itself."""
+    def on_events(self, events: object) -> None: ...
 
     def _tell(
         self, attempt: int, turn: Turn, verdict: Verdict, *, unless_told: bool = False
@@ -142,31 +123,23 @@ class BusReader:
         kind = "WARNING" if turn.failed else "INFO"
         body = outcome(attempt, turn, verdict, self._runs)
         run = f"{self._run}-{attempt:03d}"
-        try:
-            _post(self._folder.bus, self._folder, kind, body, run=run, unless_told=unless_told)
-        except OSError:
-            pass  # settling will tell that the bus cannot be written
+        # Settling tells it if the bus cannot be written.
+        _post(self._folder.bus, self._folder, kind, body, run=run, unless_told=unless_told)
 
 
 def _post(
     path: str, folder: TaskFolder, kind: str, body: str, *, run: str, unless_told: bool
-) -> None:
+) -> str:
+    """Post a message, `unless_told` already: a run that was resumed after a crash looks first.
+    Returns why that failed, or ""."""
     bus, told = Bus(path), (run, kind, redact(body))
-    if unless_told and bus.has(lambda m: (m.run_id, m.type, m.body) == told):
-        return
     ids = {"project": folder.project, "task": folder.task, "run": run}
-    bus.post(new_message(kind, redact(body), **ids, now=time.time()), _BUS_PATIENCE)
-
-
-def _rest(seconds: float, stirred: Callable[[], bool]) -> bool:
-    """Sleep; returns True if a signal came."""
-    end = time.monotonic() + seconds
-    while not stirred():
-        left = end - time.monotonic()
-        if left <= 0:
-            return False
-        time.sleep(min(_STIR, left))
-    return True
+    try:
+        if not (unless_told and bus.has(lambda m: (m.run_id, m.type, m.body) == told)):
+            bus.post(new_message(kind, redact(body), **ids, now=time.time()), _BUS_PATIENCE)
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror}"
+    return ""
 
 
 def _names(children: list[ChildRun]) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -10,32 +9,22 @@ from ralph.agents.kinds import as_bytes
 from ralph.agents.turn_files import TurnFiles
 from ralph.files.safe_open import create
 from ralph.journal.run_id import timestamp
-from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Decided, Ended, Fact, Resumed, Settled, Started
 from ralph.kernel.rules import describe_failure
 from ralph.kernel.state import NEW, RunState, fold
-from ralph.kernel.turn import Order, Turn
-from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Boundary, Reason, Stop, Verdict, is_interrupted
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Boundary, Reason, Stop, is_interrupted
 from ralph.loops.supervise.child_runs import dead_runs
 from ralph.loops.supervise.folder import TaskFolder
+from ralph.loops.supervise.register_job import FILE
 from ralph.loops.supervise.run_info import RunInfo, read_run_info, write_run_info
 from ralph.text.redact import redact
 from ralph.ui.attempt_words import was_ended
 
-RUN_INFO = "run-info.yaml"
 PROMPT, OUTPUT, ERRORS = "prompt.md", "agent-stdout.txt", "agent-stderr.txt"
 _GONE = "its process was gone without a word"
 _SUMMARY = 300  # characters
-
-
-@value
-class RunOrigin:
-    """The run of the attempts, the run that started it, and the agent."""
-
-    run: str
-    parent: str
-    agent: str
 
 
 class Attempts:
@@ -45,9 +34,10 @@ class Attempts:
     agent put in a file's place.
     """
 
-    def __init__(self, folder: TaskFolder, origin: RunOrigin, state: RunState = NEW) -> None:
-        self._folder = folder
-        self._origin = origin
+    def __init__(
+        self, folder: TaskFolder, run: str, parent: str, agent: str, state: RunState = NEW
+    ) -> None:
+        self._folder, self._run, self._parent, self._agent = folder, run, parent, agent
         self._state = state
         self._info: RunInfo | None = None  # of the attempt under way
 
@@ -60,8 +50,8 @@ class Attempts:
         os.makedirs(directory, exist_ok=True)
         for name in (PROMPT, OUTPUT, ERRORS):
             _put_aside(os.path.join(directory, name))
-        if os.path.isdir(os.path.join(directory, RUN_INFO)):
-            _put_aside(os.path.join(directory, RUN_INFO))
+        if os.path.isdir(info_file := os.path.join(directory, FILE)):
+            _put_aside(info_file)
         with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
             file.write(as_bytes(redact(order.prompt)))
         os.close(create(os.path.join(directory, ERRORS)))
@@ -71,11 +61,10 @@ class Attempts:
             stream=os.path.join(directory, OUTPUT),
             answer=os.path.join(directory, "answer.txt"),
             errors=os.path.join(directory, ERRORS),
-            env={"RALPH_RUN": info.run_id},
+            env=self._folder.environ(info.run_id, self._parent, self._run),
         )
 
     def started(self, pid: int) -> None:
-        """Its process runs."""
         if self._info is not None:
             self._write(replace(self._info, pid=pid))
 
@@ -88,31 +77,39 @@ class Attempts:
                 self._write(self._info)  # there may be room again
             case Resumed():  # the crash may have come before that was told
                 self._tell_end(before)
-                bury(self._folder, fact.time)
+                end_dead_runs(self._folder, fact.time)
             case Started():
-                bury(self._folder, fact.time)
+                end_dead_runs(self._folder, fact.time)
 
-    def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """What the agent says is in its own file."""
+    def on_events(self, events: object) -> None: ...
 
     def _tell_end(self, state: RunState) -> None:
         """Write how the last attempt ended, as far as it has."""
-        if state.turn is not None:
-            attempt = state.iteration  # perhaps of an earlier process
-            info = self._info or read_run_info(self._folder.run_dir(self._id(attempt)))
-            info = info or self._new_info(attempt)
-            judged = not is_interrupted(state.verdict) or state.unjudged
-            verdict = state.verdict if judged else None  # else it was asked to stop later
-            self._write(_ended(info, state.time, state.turn, verdict))
+        turn = state.turn
+        if turn is None:
+            return
+        attempt = state.iteration  # perhaps of an earlier process
+        info = self._info or read_run_info(self._folder.run_dir(self._id(attempt)))
+        info = info or self._new_info(attempt)
+        judged = not is_interrupted(state.verdict) or state.unjudged
+        verdict = state.verdict if judged else None  # else it was asked to stop later
+        summary = redact(describe_failure(turn))[:_SUMMARY] if turn.failed else ""
+        status = "failed" if turn.failed else "completed"
+        if isinstance(verdict, Stop) and verdict.reason in (Reason.BLOCKED, Reason.INTERRUPTED):
+            status, summary = "stopped", redact(verdict.why)
+        elif was_ended(turn, verdict):
+            status = "stopped"
+        end = info.end_time or timestamp(state.time)
+        ended = replace(info, end_time=end, exit_code=turn.exit_code, status=status)
+        self._write(replace(ended, error_summary=summary))
 
     def _new_info(self, attempt: int) -> RunInfo:
         before = self._id(attempt - 1) if attempt > 1 else ""
-        origin = self._origin
         begun = timestamp(time.time())
-        return RunInfo(self._id(attempt), origin.parent, before, origin.agent, start_time=begun)
+        return RunInfo(self._id(attempt), self._parent, before, self._agent, start_time=begun)
 
     def _id(self, attempt: int) -> str:
-        return f"{self._origin.run}-{attempt:03d}"
+        return f"{self._run}-{attempt:03d}"
 
     def _write(self, info: RunInfo) -> None:
         self._info = info
@@ -120,39 +117,12 @@ class Attempts:
             write_run_info(self._folder.run_dir(info.run_id), info)
 
 
-def bury(folder: TaskFolder, now: float) -> None:
+def end_dead_runs(folder: TaskFolder, now: float) -> None:
     """Write the end of runs whose process is gone: killed, or by a reboot."""
     for run in dead_runs(folder):
         told = replace(run.info, status="failed", end_time=timestamp(now), error_summary=_GONE)
         with suppress(OSError):
             write_run_info(run.directory, told)
-
-
-def attempt_env(folder: TaskFolder, origin: RunOrigin) -> Mapping[str, str]:
-    """Environment variables about the task; `RALPH_RUN` comes with each attempt."""
-    return {
-        "TASK_FOLDER": folder.path,
-        "RALPH_TASK_DIR": folder.path,
-        "RALPH_BUS": folder.bus,
-        "RALPH_PARENT_RUN": origin.parent,
-        "RALPH_ROOT_RUN": origin.run,
-    }
-
-
-def _ended(info: RunInfo, moment: float, turn: Turn, verdict: Verdict | None) -> RunInfo:
-    summary = redact(describe_failure(turn))[:_SUMMARY] if turn.failed else ""
-    status = "failed" if turn.failed else "completed"
-    if isinstance(verdict, Stop) and verdict.reason in (Reason.BLOCKED, Reason.INTERRUPTED):
-        status, summary = "stopped", redact(verdict.why)
-    elif was_ended(turn, verdict):
-        status = "stopped"
-    return replace(
-        info,
-        end_time=info.end_time or timestamp(moment),
-        exit_code=turn.exit_code,
-        status=status,
-        error_summary=summary,
-    )
 
 
 def _put_aside(path: str) -> None:

@@ -66,8 +66,7 @@ class Bus:
         return list(Follower(self._path, most=LARGEST).each())
 
     def has(self, wanted: Callable[[Message], bool], last: int = _LATELY) -> bool:
-        """True if such a message is among the last bytes: a quick look for a recent one. Raises
-        OSError."""
+        """True if such a message is among the last bytes: a quick look. Raises OSError."""
         start = max(0, _size(self._path) - last - 1)  # the newline before an entry counts
         follower = Follower(self._path, start, at_start=start == 0)
         return any(map(wanted, follower.each(last + 1, _SEARCH_SECONDS)))
@@ -123,9 +122,6 @@ class Follower:
                     break
             if self._offset >= end:
                 yield from self._decoder.settle()
-
-
-# ------------------------------------------------------------------ the file
 
 
 @contextmanager

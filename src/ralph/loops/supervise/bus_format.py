@@ -58,7 +58,7 @@ def encode(message: Message) -> bytes:
 
 @value
 class _Header:
-    """What stands above a body, and where that begins; no length where none is told."""
+    """The lines above a body, and where that begins; no length where none is told."""
 
     fields: dict[str, str]
     length: int | None
@@ -67,7 +67,7 @@ class _Header:
 
 @value
 class _End:
-    """Where an entry ends, and others may begin; one that is not whole is torn."""
+    """The place where an entry ends and others may begin; one that is not whole is torn."""
 
     at: int
     whole: bool = True
@@ -104,8 +104,7 @@ class Decoder:
         return list(self._messages(settled=True))
 
     def skip(self) -> list[Message]:
-        """Those that are whole before bytes that are left out. It goes on behind these, in the
-        middle of a line."""
+        """The whole messages before bytes that are left out; it goes on behind these, mid-line."""
         found = [*self.feed(b"\0"), *self.settle()]
         self._go_on_at(len(self._data))
         return found
@@ -139,7 +138,7 @@ class Decoder:
         return None
 
     def _end_of(self, header: _Header, *, settled: bool) -> _End | None:
-        """How the entry ends; None while that is not known."""
+        """The end of the entry; None while that is not known."""
         if header.length is not None:
             too_large = header.length > self._most
             end = header.body + header.length
@@ -175,14 +174,14 @@ class Decoder:
         return None
 
     def _opening_behind(self, first: int) -> int:
-        """Where another entry begins, or -1; no byte is searched twice for this one."""
+        """The place where another entry begins, or -1; no byte is searched twice for this one."""
         found = self._data.find(_OPENING, max(first, self._searched))
         if found < 0:
             self._searched = len(self._data) + 1 - len(_OPENING)
         return found
 
     def _cut_off_opening(self, first: int) -> int:
-        """Where an entry may begin of which no more is known yet; the end if there is none."""
+        """The place where an entry may begin of which no more is known yet; the end if none."""
         data = self._data
         for start in range(max(first, len(data) - len(_OPENING) + 1), len(data)):
             if _OPENING.startswith(bytes(data[start:])):

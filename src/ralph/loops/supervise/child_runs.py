@@ -39,9 +39,6 @@ class ChildRun:
         return self.info.pid or 0
 
 
-# ------------------------------------------------------------------ who is there
-
-
 def active_children(
     folder: TaskFolder, but: Collection[str] = (), *, keeper: int = 0
 ) -> list[ChildRun]:
@@ -116,9 +113,6 @@ def _parsed(moment: str) -> float | None:
         return None
 
 
-# ------------------------------------------------------------------ whom to spare
-
-
 def job_pids(
     folder: TaskFolder,
     below: Callable[[], list[int]],
@@ -160,9 +154,6 @@ def _calls_job(words: Sequence[str]) -> bool:
         return False
     rest = rest[2:] if rest[:1] == ["-C"] else rest
     return rest[:1] == ["job"]
-
-
-# ------------------------------------------------------------------ ending them
 
 
 def end_children(children: Sequence[ChildRun], grace: float, *, keeper: int = 0) -> list[ChildRun]:

@@ -29,12 +29,10 @@ class TaskFolder:
 
     @property
     def task_file(self) -> str:
-        """What is to be done."""
         return os.path.join(self.path, "TASK.md")
 
     @property
     def bus(self) -> str:
-        """The messages of this task."""
         return os.path.join(self.path, "TASK-MESSAGE-BUS.md")
 
     @property
@@ -47,8 +45,18 @@ class TaskFolder:
         """One directory for each attempt and each child run."""
         return os.path.join(self.path, "runs")
 
+    def environ(self, run: str, parent: str, root: str) -> dict[str, str]:
+        """The variables of a run of this task: itself, the run that started it, and the first."""
+        return {
+            "TASK_FOLDER": self.path,
+            "RALPH_TASK_DIR": self.path,
+            "RALPH_BUS": self.bus,
+            "RALPH_RUN": run,
+            "RALPH_PARENT_RUN": parent,
+            "RALPH_ROOT_RUN": root,
+        }
+
     def run_dir(self, run_id: str) -> str:
-        """Where a run keeps its prompt, its output and its run-info."""
         return os.path.join(self.runs, run_id)
 
 
@@ -73,20 +81,3 @@ def folder_of(root: str, project: str, task: str) -> TaskFolder:
                 f"Choose another, such as my-{kind}, or name the directory: --task-dir DIR",
             )
     return folder_at(os.path.join(root, project, task), project, task)
-
-
-@value
-class Marker:
-    """A file as it was seen. Another one of its name, or a new touch, makes another marker."""
-
-    inode: int
-    mtime_ns: int
-
-
-def marker_at(path: str) -> Marker | None:
-    """What stands at a path now; None where nothing can be seen there."""
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return None
-    return Marker(seen.st_ino, seen.st_mtime_ns)

@@ -22,13 +22,13 @@ from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import run
 from ralph.kernel.events import Failure
 from ralph.kernel.facts import Fact
-from ralph.kernel.ports import Clock, Ports, Watch
+from ralph.kernel.ports import Clock, Ports, Watch, Workspace
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.turn import Ending, Order, Pulse, Turn, ended_by
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut, Reason, Stop
-from ralph.kernel.world import Signals, Snapshot
-from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChildRuns
+from ralph.kernel.world import Signals
+from ralph.loops.supervise.announcements import BusReader, TaskChildRuns
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.loops.supervise.marks import TaskSignals, seen_in
 from ralph.loops.supervise.policy import supervise
@@ -104,7 +104,9 @@ class Supervisor:
         self._wait_timeout = _seconds("wait_timeout", wait_timeout)
         self._poll_interval = _seconds("poll_interval", poll_interval)
         self._restart_delay = _seconds("restart_delay", restart_delay)
-        self._agent = _RunnerAgent(_callable("runner", runner))
+        if not callable(runner):
+            raise TypeError(f"runner must be callable: runner(attempt, cancelled), not {runner!r}")
+        self._agent = _RunnerAgent(runner)
         self._clock = _clock
         self._cancelled = False
         self._under_way = threading.Lock()
@@ -133,12 +135,17 @@ class Supervisor:
 
     def _supervise(self) -> Stop:
         folder, name = self._folder, new_run_id(time.time())
-        child_runs = TaskChildRuns(folder, name, ChildTerms(self._poll_interval))
+        child_runs = TaskChildRuns(folder, name, self._poll_interval)
         policy = supervise(
             self._max_restarts, self._restart_delay, self._wait_timeout, child_runs=child_runs
         )
-        world = _World(TaskSignals(folder, seen_in(folder)), lambda: self._cancelled)
-        journal = _Journal(BusReader(folder, name, self._max_restarts))
+        marks = TaskSignals(folder, seen_in(folder))
+
+        def signals() -> Signals:
+            return replace(marks(), cancels=_AT_ONCE) if self._cancelled else marks()
+
+        world = Workspace(signals, lambda: _ONE_TASK)
+        journal = _Journal(BusReader(folder, name, self._max_restarts).on_fact)
         return run(policy, Ports(self._agent, world, journal, self._clock))
 
     def _result(self, stop: Stop) -> Literal["completed", "stopped"]:
@@ -155,9 +162,6 @@ class Supervisor:
             raise self._agent.fatal
         is_directory = os.path.isdir(self._folder.done)
         raise (DoneIsDirectory if is_directory else SupervisorError)(stop.why)
-
-
-# ------------------------------------------------------------------ ports
 
 
 class _RunnerAgent:
@@ -192,111 +196,67 @@ class _RunnerAgent:
 
 
 class _Attempt(threading.Thread):
-    """One call of the runner, and what came of it. A program may end while it goes on."""
+    """One call of the runner, which ends with an exit code or an error. A program may end while it
+    goes on."""
 
     def __init__(self, runner: Runner, number: int) -> None:
         super().__init__(name=f"ralph-attempt-{number}", daemon=True)
         self._runner = runner
         self._number = number
         self._cancelled = threading.Event()
-        self._raised: BaseException | None = None
-        self._returned: object = None
+        self._raised: BaseException | None = None  # what is not for us to judge
+        self.exit_code: int | None = None
+        self.error: Exception | None = None
+        self.is_fatal = False  # no restart will help
 
     def run(self) -> None:
-        """The runner's thread."""
         try:
-            self._returned = self._runner(self._number, self._cancelled)
+            code: object = self._runner(self._number, self._cancelled)
+        except Exception as error:  # noqa: BLE001  a failed attempt
+            self.error, self.is_fatal = error, isinstance(error, _FATAL)
         except BaseException as error:  # noqa: BLE001  told to whoever called run()
             self._raised = error
+        else:
+            # True and False are none: which of them would be a success?
+            if code is None or (isinstance(code, int) and not isinstance(code, bool)):
+                self.exit_code = code or 0
+                return
+            got = f"not {type(code).__name__}"
+            words = f"the runner must return an exit code, an int or None, {got}"
+            self.error, self.is_fatal = TypeError(words), True
 
     def watched(self, watch: Watch) -> Cut | None:
-        """Start it and wait for its end; why it was asked to end, if it was. Raises what is not
-        for us to judge, such as KeyboardInterrupt, the runner's or our own."""
+        """Start it and wait for its end; why it was asked to end, if it was. Raises what is no
+        Exception, such as KeyboardInterrupt, the runner's or our own."""
         cut = None
         begun = time.monotonic()
         try:
             self.start()
-            while self._is_working():
+            self.join(_LOOK_EVERY)
+            while self.is_alive():
                 cut = cut or watch(Pulse(time.monotonic() - begun, idle=0.0))
                 if cut is not None:
                     self._cancelled.set()
+                self.join(_LOOK_EVERY)
         except BaseException:
             self._cancelled.set()
             raise
-        if self._raised is not None and not isinstance(self._raised, Exception):
+        if self._raised is not None:
             raise self._raised
         return cut
-
-    def _is_working(self) -> bool:
-        self.join(_LOOK_EVERY)
-        return self.is_alive()
-
-    @property
-    def exit_code(self) -> int | None:
-        """What the runner returned, if that is an exit code. True and False are none: which of
-        them would be a success?"""
-        code = 0 if self._returned is None else self._returned
-        return code if isinstance(code, int) and not isinstance(code, bool) else None
-
-    @property
-    def error(self) -> Exception | None:
-        """Why there is no exit code."""
-        if isinstance(self._raised, Exception):
-            return self._raised
-        if self.exit_code is not None:
-            return None
-        got = type(self._returned).__name__
-        return TypeError(f"the runner must return an exit code, an int or None, not {got}")
-
-    @property
-    def is_fatal(self) -> bool:
-        """Whether no restart will help."""
-        return self._raised is None or isinstance(self._raised, _FATAL)
-
-
-@value
-class _World:
-    """The marks in the task's folder, and whether someone cancelled."""
-
-    marks: Callable[[], Signals]
-    cancelled: Callable[[], bool]
-
-    def signals(self) -> Signals:
-        """What is asked for now."""
-        marks = self.marks()
-        return replace(marks, cancels=_AT_ONCE) if self.cancelled() else marks
-
-    def backlog(self) -> Backlog:
-        """There is always something to do."""
-        return _ONE_TASK
-
-    def snapshot(self) -> Snapshot:
-        """Nobody watches for progress."""
-        return Snapshot()
-
-    def checkpoint(self) -> str:
-        """Nothing is ever undone."""
-        return ""
 
 
 @value
 class _Journal:
-    """Keeps nothing: a run in memory does not survive its process. The bus is told."""
+    """Keeps nothing: a run in memory does not survive its process."""
 
-    bus: BusReader
-
-    def record(self, fact: Fact) -> None:
-        """Tell how an attempt ended."""
-        self.bus.on_fact(fact)
+    record: Callable[[Fact], None]
 
 
 def _in_words(error: Exception) -> str:
     """`ValueError: no such thing`, on one line."""
     said = str(error).strip().partition("\n")[0][:_SUMMARY]
     return redact(": ".join(filter(None, (type(error).__name__, said))))
-
-
-# ------------------------------------------------------------------ values
 
 
 def _folder(path: str | os.PathLike[str], project: str | None, task: str | None) -> TaskFolder:
@@ -321,9 +281,3 @@ def _seconds(name: str, given: float) -> float:
     if not math.isfinite(given) or given < 0:
         raise ValueError(f"{name} must be 0 seconds or more, and finite, not {given}")
     return float(given)
-
-
-def _callable(name: str, given: Runner) -> Runner:
-    if not callable(given):
-        raise TypeError(f"{name} must be callable: {name}(attempt, cancelled), not {given!r}")
-    return given

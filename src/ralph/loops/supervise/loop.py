@@ -5,42 +5,39 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ralph.agents.cli_agent import CliAgent
-from ralph.errors import ConfigError, StateError
-from ralph.files.state_dir import PromptFile, PromptInput, PromptText, project_dir
-from ralph.gates.protect import Protector
+from ralph.errors import ConfigError, StateError, failing
+from ralph.files.state_dir import PromptFile, project_dir, prompt_input, prompt_text
 from ralph.journal.runs import directories
+from ralph.kernel.ports import Workspace
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
-from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChildRuns
-from ralph.loops.supervise.attempts import Attempts, RunOrigin, attempt_env
+from ralph.loops.supervise.announcements import BusReader, TaskChildRuns
+from ralph.loops.supervise.attempts import Attempts
 from ralph.loops.supervise.child_runs import job_pids
-from ralph.loops.supervise.folder import Marker, TaskFolder, folder_at, folder_of
+from ralph.loops.supervise.folder import TaskFolder, folder_at, folder_of
 from ralph.loops.supervise.marks import SeenMarks, TaskSignals, seen_in
 from ralph.loops.supervise.policy import supervise
+from ralph.runner.agent_setup import build_agent
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
-from ralph.runner.survey import Workspace
-from ralph.runner.wired import AgentReaders, RunContext, Wired
-from ralph.runner.workplace import build_agent
+from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded, load
 
 _EXAMPLE = "For example: ralph supervise --task-dir tasks/login -p 'Build the login page'"
+_TERMS = ("max_restarts", "restart_delay", "wait_timeout", "poll_interval")
 
 
 @value
 class Supervision:
-    """How a task is supervised."""
-
     prompt: Callable[[], Backlog]
     folder: TaskFolder
+    parent: str  # the run in which it was started
+    seen: SeenMarks
     max_restarts: int
     restart_delay: float
     wait_timeout: float
     poll_interval: float
-    parent: str = ""  # the run in which it was started
-    seen: SeenMarks = SeenMarks()
 
     @property
     def over(self) -> bool:
@@ -49,40 +46,14 @@ class Supervision:
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash."""
-        wait = self.seen.wait
         return {
+            **{name: getattr(self, name) for name in _TERMS},
             "folder": [self.folder.path, self.folder.project, self.folder.task],
-            "max_restarts": self.max_restarts,
-            "restart_delay": self.restart_delay,
-            "wait_timeout": self.wait_timeout,
-            "poll_interval": self.poll_interval,
             "parent": self.parent,
-            "seen": [[wait.inode, wait.mtime_ns] if wait else None, self.seen.bus],
+            "seen": [self.seen.wait, self.seen.bus],
             "file": self.prompt.path if isinstance(self.prompt, PromptFile) else None,
             "text": None if isinstance(self.prompt, PromptFile) else self.prompt().tasks[0].text,
         }
-
-
-def _supervision(
-    prompt: Callable[[], Backlog],
-    folder: TaskFolder,
-    given: Mapping[str, Any],
-    seen: SeenMarks,
-    parent: str,
-) -> Supervision:
-    return Supervision(
-        prompt,
-        folder,
-        max_restarts=int(given["max_restarts"]),
-        restart_delay=float(given["restart_delay"]),
-        wait_timeout=float(given["wait_timeout"]),
-        poll_interval=float(given["poll_interval"]),
-        parent=parent,
-        seen=seen,
-    )
-
-
-# ------------------------------------------------------------------ planning
 
 
 def read(invocation: Invocation) -> Plan[Supervision]:
@@ -94,7 +65,8 @@ def read(invocation: Invocation) -> Plan[Supervision]:
         overrides |= _given_command(flags)
     loaded = load(invocation.workspace, overrides)
     parent, prompt = invocation.environ.get("RALPH_RUN", ""), _prompt(invocation, folder)
-    work = _supervision(prompt, folder, flags, seen_in(folder), parent)
+    terms = {name: flags[name] for name in _TERMS}
+    work = Supervision(prompt, folder, parent, seen_in(folder), **terms)
     if work.over and prompt().problem:
         work = replace(work, prompt=no_prompt)
     remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
@@ -104,23 +76,22 @@ def read(invocation: Invocation) -> Plan[Supervision]:
 def again(
     invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
 ) -> Plan[Supervision]:
-    """What was kept, in the same folder."""
+    """The plan as it was kept, in the same folder."""
     wait, bus = kept["seen"]
-    seen = SeenMarks(Marker(*wait) if wait else None, int(bus))
+    seen = SeenMarks(tuple(wait) if wait else None, bus)
     file, text = kept["file"], kept["text"]
-    prompt = PromptFile(file) if file is not None else PromptText(text) if text else no_prompt
-    work = _supervision(prompt, TaskFolder(*kept["folder"]), kept, seen, str(kept["parent"]))
-    terms = PlanTerms("Put it back, then: ralph resume", heals=work.over, over=work.over)
-    return _plan(invocation, loaded, work, terms)
+    prompt = PromptFile(file) if file is not None else prompt_text(text) if text else no_prompt
+    terms = {name: kept[name] for name in _TERMS}
+    work = Supervision(prompt, TaskFolder(*kept["folder"]), kept["parent"], seen, **terms)
+    when = PlanTerms("Put it back, then: ralph resume", heals=work.over, over=work.over)
+    return _plan(invocation, loaded, work, when)
 
 
 def _plan(
     invocation: Invocation, loaded: Loaded, work: Supervision, terms: PlanTerms
 ) -> Plan[Supervision]:
-    plan, path = (
-        planned("supervise", work, invocation, loaded, work.prompt, terms=terms),
-        work.folder.path,
-    )
+    plan = planned("supervise", work, invocation, loaded, work.prompt, terms=terms)
+    path = work.folder.path
     return replace(
         plan,
         limits=replace(plan.limits, iterations=work.max_restarts),
@@ -162,9 +133,9 @@ def _prompt(invocation: Invocation, folder: TaskFolder) -> Callable[[], Backlog]
     if text is not None and file is not None:
         raise ConfigError("--prompt and --prompt-file exclude each other", _EXAMPLE)
     if text is not None:
-        return PromptText(text)
+        return prompt_text(text)
     if file == "-":
-        return PromptInput(invocation.stdin)
+        return prompt_input(invocation.stdin)
     if file is not None:
         return PromptFile(file)
     if flags["command"] and not os.path.exists(folder.task_file):
@@ -180,69 +151,56 @@ def no_prompt() -> Backlog:
 def make_folder(plan: Plan[Supervision]) -> None:
     """The task's folder, and TASK.md where there is none: what stands in it is never changed."""
     folder, text = plan.work.folder, plan.backlog().tasks[0].text
-    try:
+    remedy = "Make it writable, or choose another with --task-dir."
+    with failing(f"cannot write the task's folder {folder.path}", remedy, StateError):
         os.makedirs(folder.path, exist_ok=True)
         if text and not os.path.lexists(folder.task_file):
             with open(folder.task_file, "x", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(text)
-    except OSError as error:
-        raise StateError(
-            f"cannot write the task's folder {folder.path}: {error.strerror}",
-            "Make it writable, or choose another with --task-dir.",
-        ) from error
-
-
-# ------------------------------------------------------------------ wiring
 
 
 def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
-    """A supervised run and its task's folder."""
     work, folder, settings = plan.work, plan.work.folder, plan.settings
-    origin = RunOrigin(run.name, work.parent, os.path.basename(plan.command[0]))
-    attempts = Attempts(folder, origin, run.before)
-    terms = ChildTerms(work.poll_interval, settings.end_grace, lambda: getattr(run.start, "pid", 0))
-    resumed = run.before is not NEW
+    agent = os.path.basename(plan.command[0])
+    attempts = Attempts(folder, run.name, work.parent, agent, run.before)
+    child_runs = TaskChildRuns(
+        folder,
+        run.name,
+        work.poll_interval,
+        settings.end_grace,
+        keeper=lambda: getattr(run.start, "pid", 0),
+        tell=run.tell,
+        resumed=run.before is not NEW,
+    )
     policy = supervise(
         work.max_restarts,
         work.restart_delay,
         work.wait_timeout,
         patience=patience_of(settings),
         limits=plan.limits,
-        child_runs=TaskChildRuns(folder, run.name, terms, tell=run.tell, resumed=resumed),
+        child_runs=child_runs,
     )
 
-    def agent(readers: AgentReaders) -> CliAgent:
-        env = attempt_env(folder, origin)
-        return build_agent(plan, run.directory, readers, env=env, filing=attempts, start=run.start)
+    notes = [f"Task: {folder.project}/{folder.task} in {folder.path}"]
+    if settings.sandbox is not None:
+        notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
+    if work.seen.wait is not None:
+        notes.append(
+            f"{folder.wait} stood there before this run and is ignored; to stop, touch it again."
+        )
 
     def backlog() -> Backlog:
         """The prompt, by the task's own name."""
         found = plan.backlog()
-        named = (replace(task, id=folder.task) for task in found.tasks)
-        return replace(found, tasks=tuple(named))
+        return replace(found, tasks=tuple(replace(task, id=folder.task) for task in found.tasks))
 
-    # Nothing is protected, for there are no gates.
-    nothing = Protector(plan.workspace, (), os.path.join(run.directory, "protected"))
     return Wired(
         policy,
-        agent,
-        Workspace(run.attention, backlog, nothing),
+        build_agent(plan, run.directory, run.readers, filing=attempts, start=run.start),
+        Workspace(run.attention, backlog),
         readers=(attempts, BusReader(folder, run.name, work.max_restarts, run.before)),
-        notes=_notes(plan),
+        notes=tuple(notes),
     )
-
-
-def _notes(plan: Plan[Supervision]) -> tuple[str, ...]:
-    """What people want to know before the first attempt."""
-    folder = plan.work.folder
-    notes = [f"Task: {folder.project}/{folder.task} in {folder.path}"]
-    if plan.settings.sandbox is not None:
-        notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
-    if plan.work.seen.wait is not None:
-        notes.append(
-            f"{folder.wait} stood there before this run and is ignored; to stop, touch it again."
-        )
-    return tuple(notes)
 
 
 def jobs(plan: Plan[Supervision], run: str, keeper: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import time
 from ralph.kernel.value import value
 from ralph.kernel.world import Signals
 from ralph.loops.supervise.bus import Bus, Follower
-from ralph.loops.supervise.folder import Marker, TaskFolder, marker_at
+from ralph.loops.supervise.folder import TaskFolder
 
 WAIT_TYPE = "wait_without_restart"  # of a message on the task's bus
 _WORDS = 200
@@ -16,23 +16,30 @@ _WORDS = 200
 
 @value
 class SeenMarks:
-    """What stood there when the run began: an old mark asks for nothing.
+    """The marks that stood there when the run began: an old one asks for nothing.
 
-    Told apart by inode and time of change, never by the clock: file times are coarse.
+    A file is told from another one of its name, or from itself after a new touch, by its inode and
+    time of change, never by the clock: file times are coarse.
     """
 
-    wait: Marker | None = None
+    wait: tuple[int, int] | None = None
     bus: int = 0  # bytes
 
 
+def marker_at(path: str) -> tuple[int, int] | None:
+    """The inode and the time of change of what stands at a path; None where nothing can be seen."""
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return None
+    return seen.st_ino, seen.st_mtime_ns
+
+
 def seen_in(folder: TaskFolder) -> SeenMarks:
-    """What stands there now."""
     return SeenMarks(marker_at(folder.wait), Bus(folder.bus).end())
 
 
 class TaskSignals:
-    """The signals of a task's folder."""
-
     def __init__(self, folder: TaskFolder, seen: SeenMarks) -> None:
         self._folder = folder
         self._seen = seen

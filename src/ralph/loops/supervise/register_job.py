@@ -27,34 +27,18 @@ _UNUSUAL = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 _ESCAPED = {code: f"\\u{code:04x}" for code in _UNUSUAL}
 
 
-class Wanted:
-    """A parsed command line of `ralph job`."""
-
-    def __init__(self, task_dir: str, command: "Sequence[str]") -> None:
-        self.task_dir = task_dir
-        self.command = command
-
-
 class Registered:
     """A run that has begun, and that ends once."""
 
     def __init__(self, directory: str, fields: "dict[str, Scalar]") -> None:
         self.directory = directory
         self.run_id = os.path.basename(directory)
+        self.parent_run_id = str(fields["parent_run_id"])  # within which it was started, or ""
         self._fields = fields
-
-    @property
-    def has_ended(self) -> bool:
-        return self._fields["end_time"] is not None
-
-    @property
-    def parent_run_id(self) -> str:
-        """The run within which it was started; "" if there is none."""
-        return str(self._fields["parent_run_id"])
 
     def end(self, status: str, exit_code: int, summary: str = "") -> None:
         """Write how it ended; the first call counts. Raises OSError."""
-        if not self.has_ended:
+        if self._fields["end_time"] is None:
             now = timestamp(time.time())
             self._fields |= {"status": status, "exit_code": exit_code}
             self._fields |= {"error_summary": summary, "end_time": now}
@@ -68,8 +52,10 @@ class Registered:
             pass  # our process is gone in a moment, which tells it too
 
 
-def wanted(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> Wanted | None:
-    """Parse `job ARGUMENTS…`; None if it is not clear, and click has to decide."""
+def wanted(
+    arguments: "Sequence[str]", environ: "Mapping[str, str]"
+) -> "tuple[str, list[str]] | None":
+    """The task's directory and the command of `job ARGUMENTS…`; None if click has to decide."""
     task_dir, base = environ.get("TASK_FOLDER", ""), ""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -88,7 +74,7 @@ def wanted(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> Wanted |
             return None
     if not rest or not task_dir or (base and not os.path.isdir(base)):
         return None
-    return Wanted(os.path.join(base, task_dir), rest)
+    return os.path.join(base, task_dir), rest
 
 
 def leave_group() -> None:
@@ -99,15 +85,15 @@ def leave_group() -> None:
         pass  # we lead a group of our own already
 
 
-def register(job: Wanted, environ: "Mapping[str, str]") -> Registered:
+def register(task_dir: str, command: "Sequence[str]", environ: "Mapping[str, str]") -> Registered:
     """Make the run's directory and write that it runs. Raises OSError."""
     now = time.time()
-    directory = _new_directory(os.path.join(os.path.abspath(job.task_dir), "runs"), now)
+    directory = _new_directory(os.path.join(os.path.abspath(task_dir), "runs"), now)
     fields: dict[str, Scalar] = {
         "run_id": os.path.basename(directory),
         "parent_run_id": environ.get("RALPH_RUN", ""),
         "previous_run_id": "",
-        "agent": os.path.basename(job.command[0]),
+        "agent": os.path.basename(command[0]),
         "pid": os.getpid(),
         "start_time": timestamp(now),
         "end_time": None,

@@ -3,9 +3,10 @@ scalars, and read what others write too: each line a key and a scalar."""
 
 import os
 import re
+from dataclasses import fields
 from typing import Any
 
-from ralph.files.safe_open import open_regular
+from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.value import value
 from ralph.loops.supervise.register_job import FILE, write_fields
 from ralph.text.yaml_scalars import text_of
@@ -32,10 +33,7 @@ class RunInfo:
 
 
 _NUMBERS = ("pid", "exit_code")
-_NAMES = (
-    *("run_id", "parent_run_id", "previous_run_id", "agent", "pid", "start_time"),
-    *("end_time", "exit_code", "status", "error_summary"),
-)
+_NAMES = tuple(field.name for field in fields(RunInfo))
 
 
 def write_run_info(directory: str, info: RunInfo) -> None:
@@ -49,12 +47,8 @@ def read_run_info(directory: str) -> RunInfo | None:
     The run's id is the directory's name: the one in the file may be anybody's.
     """
     found: dict[str, Any] = {}
-    try:
-        with open_regular(os.path.join(directory, FILE)) as file:
-            content = file.read(_LARGEST).decode("utf-8-sig", "replace")
-    except OSError:
-        return None
-    for line in content.split("\n"):
+    content = read_or_nothing(os.path.join(directory, FILE), _LARGEST)
+    for line in content.decode("utf-8-sig", "replace").split("\n"):
         fits = _LINE.match(line)
         text = text_of(fits[2] or "") if fits is not None and fits[1] in _NAMES else None
         if fits is None or not text:

@@ -1,34 +1,31 @@
-"""An open sandbox, as all backends have it.
-
-A backend is a module with `NAME`, `probe` and `open`.
-"""
+"""An open sandbox, as all backends have it: modules with `probe` and `open`."""
 
 import os
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Protocol, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, Self
 
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
 from ralph.processes import keeper_main
-from ralph.processes.child import Child, Command
+from ralph.processes.child import Child, Command, Reader
+from ralph.processes.keeper import Keeper
+from ralph.sandbox.changes.by_descriptor import FileTree
 from ralph.sandbox.changes.diff import unified
-from ralph.sandbox.changes.tree import FileTree
 from ralph.sandbox.interface import (
     Capabilities,
     Change,
-    ChangeKind,
     CommandResult,
     CommitResult,
-    SandboxFiles,
     SandboxPolicy,
+    is_within,
 )
-from ralph.sandbox.namespace.client import Attaching
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE
-_TICK = 0.0005
+if TYPE_CHECKING:
+    from ralph.sandbox.backends.guest import GuestFiles
+
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _TYPESCRIPT = (  # what runs TypeScript from its standard input
     ("bun", "run", "-"),
     ("deno", "run", "-"),
@@ -43,73 +40,53 @@ class Sandbox:
     no_rollback = "nothing can be undone"  # said where there is none
 
     def __init__(
-        self,
-        project: str,
-        policy: SandboxPolicy,
-        capabilities: Capabilities,
-        *,
-        directory: str = "",
-        keeper: Attaching | None = None,
-        files: SandboxFiles | None = None,
+        self, project: str, policy: SandboxPolicy, capabilities: Capabilities, directory: str = ""
     ) -> None:
         self.origin = project  # the project itself
         self.project = directory or project  # where commands find it
         self.policy = policy
         self.capabilities = capabilities
-        self.fs: SandboxFiles = files or FileTree(self.project)
-        self._keeper = keeper or Attaching()
+        self.environ = policy.environ  # of commands
+        self.fs: FileTree | GuestFiles = FileTree(self.project)
+        self._keeper = Keeper()
         self._results = self.project  # the directory with what changes lead to
         self._open = True
-
-    # -------------------------------------------------------------- commands
-
-    def environment(self) -> Mapping[str, str]:
-        return self.policy.environ
 
     def spawn(
         self,
         argv: Iterable[str],
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
+        on_output: Reader = None,
+        on_error: Reader = None,
         *,
         stdin: bytes | None = None,
     ) -> Child:
         """Start a program; OSError if that fails."""
         command = Command(tuple(argv), self.origin, self.policy.environ, stdin)
-        return self.start(command, on_output, on_error, log)
+        return self.start(command, on_output, on_error)
 
-    def start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
+    def start(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
         """Start a command meant for the project in here, as a `Starter` does."""
         cwd = command.cwd
-        if cwd == self.origin or cwd.startswith(f"{self.origin}/"):
+        if is_within(cwd, self.origin):
             cwd = self.project + cwd.removeprefix(self.origin)
-        given, own = self.policy.environ, self.environment()
+        given, own = self.policy.environ, self.environ
         # What this sandbox takes away from the environment, and what it sets.
         env = {name: text for name, text in command.env.items() if name not in given or name in own}
         env |= {name: text for name, text in own.items() if given.get(name) != text}
-        argv = self._outer(command.argv, reads=command.stdin is not None)
+        argv = self._outer(command.argv, () if command.stdin is None else ("-i",))
         inside = replace(command, argv=argv, cwd=cwd, env=env)
-        return self._keeper(inside, on_output, on_error, log)
+        return self._keeper(inside, on_output, on_error)
 
     def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
         """Start a program on streams of the caller's."""
         terminal = os.isatty(stdin) and os.isatty(stdout)
-        words = self._outer(tuple(argv), reads=True, terminal=terminal)
-        command = Command(words, self.project, self.environment())
+        words = self._outer(tuple(argv), ("-it",) if terminal else ("-i",))
+        command = Command(words, self.project, self.environ)
         return self._keeper.attach(command, stdin, stdout, stderr)
 
-    def _outer(
-        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
-    ) -> tuple[str, ...]:
-        """The words to run out here so that these run in there; OSError if the program is not
-        there."""
+    def _outer(self, argv: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
+        """The words to run out here so that these run in there, with what `docker exec` calls
+        flags for their streams; OSError if they cannot."""
         return argv
 
     def run(self, *argv: str, stdin: bytes | None = None) -> CommandResult:
@@ -118,13 +95,13 @@ class Sandbox:
         try:
             child = self.spawn(argv, output.extend, error.extend, stdin=stdin)
         except OSError as problem:
-            code = 127 if isinstance(problem, FileNotFoundError) else 126
+            code = _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_EXECUTABLE
             return CommandResult(code, b"", f"{argv[0]}: {problem.strerror}\n".encode())
         code = child.wait(lambda: None).code
         return CommandResult(code, bytes(output), bytes(error))
 
     def bash(self, command: str) -> CommandResult:
-        shell = shutil.which("bash", path=self.environment().get("PATH")) or "sh"
+        shell = shutil.which("bash", path=self.environ.get("PATH")) or "sh"
         return self.run(shell, "-c", command)
 
     def eval(self, code: str, language: str = "python") -> CommandResult:
@@ -133,20 +110,15 @@ class Sandbox:
             return self.run(self.python, "-", stdin=code.encode())
         if language != "typescript":
             raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
-        return self._typescript(code.encode())
-
-    def _typescript(self, code: bytes) -> CommandResult:
-        path = self.environment().get("PATH")
-        runner = next((words for words in _TYPESCRIPT if shutil.which(words[0], path=path)), None)
-        if runner is None:
-            raise ConfigError("nothing here runs TypeScript", "Install bun, deno or node 22.7.")
-        return self.run(*runner, stdin=code)
+        for words in _TYPESCRIPT:
+            done = self.run(*words, stdin=code.encode())
+            if done.code != _NOT_FOUND:
+                return done
+        raise ConfigError("nothing in there runs TypeScript", "Install bun, deno or node 22.7.")
 
     def git(self, *arguments: str) -> CommandResult:
         """Run the real git on the project as the sandbox sees it."""
         return self.run("git", *arguments)
-
-    # -------------------------------------------------------------- changes
 
     def changes(self) -> tuple[Change, ...]:
         """Differences from the project, sorted by path."""
@@ -155,8 +127,8 @@ class Sandbox:
     def diff(self, change: Change) -> str:
         # Where there is no rollback, nobody has what was before.
         before = os.path.join(self.origin, change.path) if self.capabilities.rollback else ""
-        gone = change.kind is ChangeKind.DELETED
-        return unified(change, before, "" if gone else os.path.join(self._results, change.path))
+        after = "" if change.gone else os.path.join(self._results, change.path)
+        return unified(change, before, after)
 
     def refused(self) -> tuple[str, ...]:
         """Hosts that were called and are not on the list, as the list would name them."""
@@ -180,8 +152,6 @@ class Sandbox:
         if not self.capabilities.rollback:
             raise ConfigError(self.no_rollback, "Use another: ralph sandbox probe")
         self.close()
-
-    # -------------------------------------------------------------- the end
 
     def close(self) -> None:
         """End what runs, and leave nothing behind."""
@@ -229,19 +199,3 @@ def real_project(project: str) -> str:
 def missing_keeper() -> str:
     """The reason why nothing can be kept here, or ""."""
     return "" if keeper_main.is_possible() else "needs Linux 5.3 or newer"
-
-
-def stamp_after(began: int) -> int:
-    """Wait until files are stamped later than `began`, a `time.time_ns()`; that stamp.
-
-    The kernel stamps by ticks of some milliseconds, or exactly: what was written before `began` has
-    an earlier stamp only if the ticking clock has passed the exact one's time.
-    """
-    while True:
-        try:
-            now = time.clock_gettime_ns(_COARSE)
-        except OSError:
-            now = time.time_ns()
-        if now > began:
-            return now
-        time.sleep(_TICK)

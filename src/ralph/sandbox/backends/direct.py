@@ -4,7 +4,6 @@ from ralph.sandbox.backends.base import Sandbox, missing_keeper, real_project
 from ralph.sandbox.changes.manifest import Manifest
 from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
 
-NAME = "direct"
 _WHY = "works in place, with your rights"
 
 

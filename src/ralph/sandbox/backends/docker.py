@@ -1,6 +1,5 @@
 """The backend `docker`: the older `docker sandbox`, which Docker Desktop had until 4.80. A virtual
-machine whose copy of the project is synced with the project itself: it contains, and undoes
-nothing."""
+machine whose copy of the project is synced with it: it contains, and undoes nothing."""
 
 import json
 import re
@@ -8,20 +7,12 @@ import time
 from collections.abc import Iterable, Mapping
 
 from ralph.errors import ConfigError
-from ralph.sandbox import layer_store
 from ralph.sandbox.backends import machine
 from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.backends.guest import LONG, Guest, SandboxTool
-from ralph.sandbox.backends.machine import AGENT, Ours, Remote
-from ralph.sandbox.changes import pulled
-from ralph.sandbox.changes.manifest import Manifest
-from ralph.sandbox.interface import (
-    Capabilities,
-    Change,
-    CommitResult,
-    SandboxPolicy,
-    unusable,
-)
+from ralph.sandbox.backends.machine import KeptMachine, Remote
+from ralph.sandbox.changes.manifest import Manifest, by_stamps
+from ralph.sandbox.interface import Capabilities, Change, CommitResult, SandboxPolicy, unusable
 
 NAME = "docker"
 WORDS = ("docker", "sandbox")
@@ -33,8 +24,6 @@ _WHY = (
 _OPEN = Capabilities(True, False, True, "a virtual machine that is synced with the project")
 
 _SETTLE = 2.5  # seconds until what is written inside is outside too (R: 2 to 3)
-_SETTLE_NAME = "RALPH_SANDBOX_SETTLE"
-_RUNNING = "running"
 _NOT_SEEN = re.compile(
     rb"\.ralph(?:-active|/.*)?|\.git/(?:objects|logs|refs/ralph)(?:/.*)?|\.git/(?:.*/)?[^/]+\.lock"
     rb"|\.git/(?:ORIG_HEAD|FETCH_HEAD|COMMIT_EDITMSG)",
@@ -63,34 +52,28 @@ def open(project: str, policy: SandboxPolicy) -> "Docker":  # noqa: A001  the in
         raise ConfigError(f"docker cannot be used: {why}", "See: ralph sandbox probe")
     guest = Guest(SandboxTool(WORDS, policy.environ), machine.name_of(project, "_"), project)
     with machine.opening(policy, guest) as (ours, kept):
-        _ready(guest, policy, ours)
-        return Docker(policy, guest, kept, ours)
+        _ready(ours)
+        return Docker(_OPEN, ours, kept)
 
 
-def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> None:
-    """Make sure of a machine: the one that was left, if it will do, or a new one."""
-    state = machine.login(policy.environ)
-    found = listed(guest.tool.must("list its sandboxes", "ls", "--json"))
-    known = ours.was_left_awake() if found.get(guest.name) == _RUNNING else None
-    if guest.name in found and not ours.may_call(policy.network):
-        ours.check_made(f"docker sandbox rm {guest.name}")
-        machine.remove(guest, ours)
-        del found[guest.name]
-    if guest.name not in found:
-        network = policy.network
-        words = ("--name", guest.name, AGENT, guest.project, state)
-        allowed = [word for host in network.hosts for word in ("--allow-host", host)]
-        default = "allow" if network.everybody else "deny"
-        rules = ("network", "proxy", guest.name, "--policy", default, *allowed)
-        machine.create(guest, ours, network, words, rules)
-    elif known != files_of(guest.project):
-        look_again(guest)
-    machine.set_up(guest, state)
+def _ready(ours: KeptMachine) -> None:
+    guest, network = ours.guest, ours.policy.network
+    status = listed(guest.tool.must("list its sandboxes", "ls", "--json")).get(guest.name)
+
+    def reuse() -> bool:
+        known = ours.was_left_awake()
+        if status != "running" or known != files_of(guest.project):
+            look_again(guest)
+        return True
+
+    allowed = [word for host in network.hosts for word in ("--allow-host", host)]
+    default = "allow" if network.everybody else "deny"
+    rules = ("network", "proxy", guest.name, "--policy", default, *allowed)
+    ours.ready(None if status is None else reuse, words=("--name", guest.name), rules=rules)
 
 
 def files_of(project: str) -> str:
-    """A digest of the project's files. Ralph's records are nothing to the machine, and what git
-    keeps beside its branches comes with them."""
+    """A digest of the project's files, less Ralph's records and what git keeps beside branches."""
     return Manifest(project, git=True).digest(but_for=_NOT_SEEN)
 
 
@@ -106,8 +89,7 @@ def listed(output: bytes) -> dict[str, str]:
 
 
 def look_again(guest: Guest) -> None:
-    """Restart a machine: a file that was synced once is never taken from outside again, but when a
-    machine is stopped and started (R §3)."""
+    """Restart a machine: only then a file that was synced once is taken anew (R §3)."""
     guest.stop()
     guest.tool.must("start the sandbox", "run", guest.name, "--", "--version", patience=LONG)
 
@@ -119,38 +101,21 @@ class Docker(Remote):
     look = "look-all"
     no_rollback = "what was done is synced and cannot be undone"
 
-    def __init__(
-        self, policy: SandboxPolicy, guest: Guest, kept: layer_store.LayerDir, ours: Ours
-    ) -> None:
-        super().__init__(policy, _OPEN, guest, kept, ours)
-        self._settle = _seconds(policy.environ)
-
-    def look_again(self) -> None:
-        """Take over changes that somebody made to the project meanwhile, as after a pause."""
-        look_again(self._guest)
-
-    def settle(self) -> None:
-        time.sleep(self._settle)
-
     def commit(self, *, everything: bool = False) -> CommitResult:
         kept = super().commit()
-        self.settle()
+        time.sleep(_seconds(self.policy.environ))
         return kept
 
-    def _compared(self, paths: list[bytes]) -> Iterable[Change]:
-        return pulled.by_listing(paths, self._first, self._last)
+    def _compared(self) -> Iterable[Change]:
+        return by_stamps(self._first, self._last)
 
-    def _leave(self) -> None:
-        try:
-            self.settle()
-            self._lull(files_of(self.origin) if self.policy.awake else "")
-        finally:
-            self._place.remove()
-            self._ours.release()
+    def _let_go(self) -> None:
+        time.sleep(_seconds(self.policy.environ))
+        self._lull(files_of(self.origin) if self.policy.awake else "")
 
 
 def _seconds(environ: Mapping[str, str]) -> float:
     try:
-        return max(0.0, float(environ[_SETTLE_NAME]))
+        return max(0.0, float(environ["RALPH_SANDBOX_SETTLE"]))
     except (KeyError, ValueError):
         return _SETTLE

@@ -7,33 +7,33 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from ralph.errors import ConfigError
-from ralph.files.state_dir import unwritable_state, write_atomically
+from ralph.errors import ConfigError, failing
+from ralph.files.safe_open import read_or_nothing, remove_file
+from ralph.files.state_dir import write_atomically, writing_state
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
 from ralph.sandbox.backends.base import Sandbox
-from ralph.sandbox.backends.guest import LONG, Guest, GuestFiles, SandboxTool, told
-from ralph.sandbox.changes import pulled
-from ralph.sandbox.interface import (
-    Capabilities,
-    Change,
-    CommandResult,
-    Network,
-    SandboxPolicy,
-    ordered,
+from ralph.sandbox.backends.guest import (
+    LONG,
+    Guest,
+    GuestFiles,
+    SandboxTool,
+    like_the_project,
+    parse_listing,
+    told,
+    unpack,
+    wanted,
 )
+from ralph.sandbox.changes.manifest import Listing, differing
+from ralph.sandbox.interface import Capabilities, Change, CommandResult, SandboxPolicy, ordered
 
 AGENT = "claude"  # what such a sandbox is made for, and what `run` runs
-_LOGIN = ".dclaude_state"
 _LONGEST = 63  # characters of a name
-_OURS = "RALPH_"  # variables that are passed on
-_NOT_OURS = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
-_TYPESCRIPT = (("bun", "run", "-"), ("deno", "run", "-"))
+_NOT_PASSED = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
 _SETUP = "setup.sh"
-_NOT_THERE = 127
 _TRIES = 3
 _WAS_WRITTEN = 1  # how tar ends if a file was written to while it was read
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -57,14 +57,12 @@ def login(environ: Mapping[str, str]) -> str:
     home = environ.get("HOME", "")
     if not os.path.isabs(home):
         raise ConfigError("there is no HOME for the agent's login", "Type: export HOME=/some/where")
-    directory = os.path.join(os.path.realpath(home), _LOGIN)
+    directory = os.path.join(os.path.realpath(home), ".dclaude_state")
     file = os.path.join(directory, ".claude.json")
-    try:
+    with failing(f"{directory}", "Make it writable."):
         os.makedirs(os.path.join(directory, ".claude"), mode=0o700, exist_ok=True)
         if not os.path.exists(file) or not os.path.getsize(file):
             write_atomically(file, "{}\n", mode=0o600)  # an empty one is no JSON
-    except OSError as error:
-        raise ConfigError(f"{directory}: {error.strerror}", "Make it writable.") from error
     return directory
 
 
@@ -79,32 +77,25 @@ def setup_script() -> str:
     raise ConfigError(f"{_SETUP} is missing", "Install Ralph again.")
 
 
-def set_up(guest: Guest, state: str) -> None:
-    """Link the login and set git's identity; again it does no harm."""
-    words = ("exec", "-u", "root", guest.name, "bash", "-c", setup_script(), _SETUP, state)
-    guest.tool.must("prepare the sandbox", *words, patience=LONG)
-
-
 def not_answering(words: tuple[str, ...], environ: Mapping[str, str]) -> str:
     """The reason why a tool cannot list its sandboxes, or ""."""
     done = SandboxTool(words, environ).ask("ls", "--json")
     return f"{' '.join(words)} does not answer: {told(done)}" if done.code else ""
 
 
-class Ours:
-    """Notes about a sandbox that Ralph made, kept outside of it, and the lock of its user."""
+class KeptMachine:
+    """A machine that Ralph makes: notes about it, kept outside of it, and the lock of its user."""
 
-    def __init__(self, policy: SandboxPolicy, project: str, name: str) -> None:
-        above = layer_store.sandboxes(policy.state, project)
-        self._name = name
+    def __init__(self, policy: SandboxPolicy, guest: Guest) -> None:
+        above, name = layer_store.sandboxes(policy.state, guest.project), guest.name
+        self.policy = policy
+        self.guest = guest
         self._note = os.path.join(above, f"{name}.network")
         self._awake = os.path.join(above, f"{name}.awake")
         lock = os.path.join(above, f"{name}.lock")
-        try:
+        with writing_state(above):
             os.makedirs(above, mode=0o700, exist_ok=True)
             self._lock = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise unwritable_state(above, error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -116,27 +107,58 @@ class Ours:
     def release(self) -> None:
         os.close(self._lock)
 
-    def check_made(self, remove: str) -> None:
+    def ready(
+        self, reuse: Callable[[], bool] | None, *, words: Iterable[str], rules: Iterable[str]
+    ) -> None:
+        """Make sure of it: the one that was left, if it can be used again, or a new one by these
+        words and rules. Then link the login and set git's identity; again it does no harm."""
+        tool, name, network = self.guest.tool, self.guest.name, self.policy.network
+        state = login(self.policy.environ)
+        there = reuse is not None
+        if reuse is not None:
+            self._check_made(" ".join((*tool.words, "rm", name)))
+            # Its rules cannot be taken back, nor be read.
+            there = _text(self._note) == str(network) and reuse()
+            if not there:
+                self.remove()
+        if not there:
+            self._write_note("")
+            create = ("create", *words, AGENT, self.guest.project, state)
+            try:
+                tool.must("make a sandbox", *create, patience=LONG)
+                tool.must("set the rules of a sandbox", *rules)
+            except BaseException:
+                tool.ask(*tool.remove, name, patience=LONG)
+                self._forget()
+                raise
+            self._write_note(str(network))
+        prepare = ("exec", "-u", "root", name, "bash", "-c", setup_script(), _SETUP, state)
+        tool.must("prepare the sandbox", *prepare, patience=LONG)
+
+    def _check_made(self, remove: str) -> None:
         """ConfigError for a sandbox of that name that somebody else made, or that is held."""
-        if self._text() == _HELD:
+        name = self.guest.name
+        if _text(self._note) == _HELD:
             raise ConfigError(
-                f"the sandbox {self._name} has the only copy of what could not be kept",
+                f"the sandbox {name} has the only copy of what could not be kept",
                 f"Save what you need of it, then type: {remove}",
             )
         if not os.path.exists(self._note):
             raise ConfigError(
-                f"there is a sandbox {self._name} that this Ralph did not make", f"Type: {remove}"
+                f"there is a sandbox {name} that this Ralph did not make", f"Type: {remove}"
             )
+
+    def remove(self) -> None:
+        tool = self.guest.tool
+        tool.must("remove the sandbox", *tool.remove, self.guest.name, patience=LONG)
+        self._forget()
 
     def was_left_awake(self) -> str | None:
         """The words said when it was left running with nothing to do, once; None if it was not."""
-        try:
-            with open(self._awake, encoding="utf-8") as file:
-                said = file.read()
+        said = _text(self._awake)
+        with suppress(OSError):
             os.unlink(self._awake)
-        except OSError:
-            return None
-        return said
+        return said or None
 
     def leave_awake(self, said: str) -> bool:
         """Note that it runs on, with nothing to do; False if nobody could know."""
@@ -146,73 +168,39 @@ class Ours:
             return False
         return True
 
-    def may_call(self, network: Network) -> bool:
-        """True if its rules were made for this network. They cannot be taken back, nor be read."""
-        return self._text() == str(network)
-
-    def _text(self) -> str:
-        try:
-            with open(self._note, encoding="utf-8") as file:
-                return file.read()
-        except OSError:
-            return ""
-
-    def note(self, network: Network | None = None) -> None:
-        """Note that it is being made, or that its rules are."""
-        try:
-            write_atomically(self._note, "" if network is None else str(network), mode=0o600)
-        except OSError as error:
-            raise unwritable_state(os.path.dirname(self._note), error) from error
+    def _write_note(self, text: str) -> None:
+        with writing_state(os.path.dirname(self._note)):
+            write_atomically(self._note, text, mode=0o600)
 
     def hold(self) -> None:
         """Note that it has the only copy of something: only a person is to use or remove it."""
         try:
             write_atomically(self._note, _HELD, mode=0o600)
         except OSError:
-            self.forget()  # then it is nobody's, and is not touched either
+            self._forget()  # then it is nobody's, and is not touched either
 
-    def forget(self) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self._note)
+    def _forget(self) -> None:
+        for path in (self._note, self._awake):
+            remove_file(path)
+
+
+def _text(path: str) -> str:
+    return read_or_nothing(path).decode()
 
 
 @contextmanager
-def opening(policy: SandboxPolicy, guest: Guest) -> Iterator[tuple[Ours, layer_store.LayerDir]]:
-    """The notes and the directory of a machine; given up if it cannot be opened to the end."""
-    ours = Ours(policy, guest.project, guest.name)
+def opening(
+    policy: SandboxPolicy, guest: Guest
+) -> Iterator[tuple[KeptMachine, layer_store.LayerDir]]:
+    """A machine, and a directory for its changes; given up if it cannot be opened to the end."""
+    ours = KeptMachine(policy, guest)
     try:
-        kept = layer_store.claim(policy.state, guest.project)
-        try:
+        # Not by the name of a turn: a commit that had begun is not for its run to clear.
+        with layer_store.claimed(replace(policy, name=""), guest.project) as kept:
             yield ours, kept
-        except BaseException:
-            kept.remove()
-            raise
-    except OSError as error:
-        ours.release()
-        raise unwritable_state(policy.state, error) from error
     except BaseException:
         ours.release()
         raise
-
-
-def create(
-    guest: Guest, ours: Ours, network: Network, words: Iterable[str], rules: Iterable[str]
-) -> None:
-    """Make a machine with these words, and set its rules; if that fails it is removed again."""
-    ours.note()
-    try:
-        guest.tool.must("make a sandbox", "create", *words, patience=LONG)
-        guest.tool.must("set the rules of a sandbox", *rules)
-    except BaseException:
-        guest.tool.ask(*guest.tool.remove, guest.name, patience=LONG)
-        ours.forget()
-        raise
-    ours.note(network)
-
-
-def remove(guest: Guest, ours: Ours) -> None:
-    guest.tool.must("remove the sandbox", *guest.tool.remove, guest.name, patience=LONG)
-    ours.forget()
 
 
 class Remote(Sandbox):
@@ -223,17 +211,12 @@ class Remote(Sandbox):
     run_words: tuple[str, ...] = ("run",)  # what comes before the name when the agent is run
     look = "look"  # how its files are listed
 
-    def __init__(
-        self,
-        policy: SandboxPolicy,
-        able: Capabilities,
-        guest: Guest,
-        kept: layer_store.LayerDir,
-        ours: Ours,
-    ) -> None:
+    def __init__(self, able: Capabilities, ours: KeptMachine, kept: layer_store.LayerDir) -> None:
+        policy, guest = ours.policy, ours.guest
         home = "the home directory is the machine's own" if policy.home else ""
         able = replace(able, lacks="; ".join(filter(None, (home, able.lacks))))
-        super().__init__(guest.project, policy, able, files=GuestFiles(guest))
+        super().__init__(guest.project, policy, able)
+        self.fs = GuestFiles(guest)
         self._guest = guest
         self._ours = ours
         self._place = kept
@@ -242,12 +225,11 @@ class Remote(Sandbox):
         self._idle = guest.running() if policy.awake else None  # what runs before we begin
         self._first = self._listed()
         self._last = self._first
-        self._paths: list[bytes] = []
 
     def rest(self) -> None:
         """Stop the machine, unless somebody else uses it by now."""
         try:
-            ours = Ours(self.policy, self.origin, self._guest.name)
+            ours = KeptMachine(self.policy, self._guest)
         except ConfigError:
             return
         try:
@@ -266,19 +248,14 @@ class Remote(Sandbox):
         if not self._is_idle() or not self._ours.leave_awake(said):
             self._guest.stop()
 
-    # ------------------------------------------------------------ commands
-
-    def _outer(
-        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
-    ) -> tuple[str, ...]:
+    def _outer(self, argv: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
         self._fresh = False
         if argv[0] == AGENT:
             return (*self._guest.tool.words, *self.run_words, self._guest.name, "--", *argv[1:])
         self._guest.find(argv[0])
-        flags = ("-it",) if terminal else ("-i",) if reads else ()
         # Only our own variables: the others belong to this machine, and may be secret.
         environ = self.policy.environ
-        names = [n for n in sorted(environ) if n.startswith(_OURS) and n not in _NOT_OURS]
+        names = [n for n in sorted(environ) if n.startswith("RALPH_") and n not in _NOT_PASSED]
         pairs = [f"{name}={environ[name]}" for name in names]
         variables = [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
         return self._guest.command(argv, *flags, *variables)
@@ -286,24 +263,15 @@ class Remote(Sandbox):
     def bash(self, command: str) -> CommandResult:
         return self.run("bash", "-c", command)
 
-    def _typescript(self, code: bytes) -> CommandResult:
-        for words in _TYPESCRIPT:
-            done = self.run(*words, stdin=code)
-            if done.code != _NOT_THERE:
-                return done
-        raise ConfigError("nothing in there runs TypeScript", "Install bun or deno in it.")
-
-    # ------------------------------------------------------------ changes
-
-    def _listed(self) -> pulled.Listing:
+    def _listed(self) -> Listing:
         done = self._guest.ask(self.look, root=True)
         if done.code:
             raise self._lost(told(done))
-        return pulled.parse(done.output)
+        return parse_listing(done.output)
 
     def changes(self) -> tuple[Change, ...]:
         self._fetch()
-        return ordered(self._compared(self._paths))
+        return ordered(self._compared())
 
     def diff(self, change: Change) -> str:
         if not self._fresh:
@@ -311,29 +279,23 @@ class Remote(Sandbox):
         return super().diff(change)
 
     def _fetch(self) -> None:
-        """Fetch all that differs. What runs in there may remove files meanwhile, so that it is
-        tried again."""
+        """Fetch all that differs; again where what runs in there removes files meanwhile."""
         for left in reversed(range(_TRIES)):
             self._last = self._listed()
-            self._paths = pulled.differing(self._first, self._last)
+            paths = differing(self._first, self._last)
             try:
-                self._pull()
-                for path in reversed(self._paths):
-                    if os.path.lexists(os.path.join(os.fsencode(self._results), path)):
-                        where = (self.origin, self._results)
-                        pulled.like_the_project(path, *where, self._first, self._last)
+                with writing_state(self._place.path):
+                    self._pull(wanted(paths, self._last))
+                    like_the_project(paths, self.origin, self._results, self._first, self._last)
                 self._fresh = True
                 return
             except ConfigError:
                 if not left:
                     raise
-            except OSError as error:
-                raise unwritable_state(self._place.path, error) from error
 
-    def _pull(self) -> None:
+    def _pull(self, wanted: list[bytes]) -> None:
         layer_store.remove(self._results)
         os.makedirs(self._results, mode=0o700)
-        wanted = pulled.wanted(self._paths, self._last)
         if not wanted:
             return
         names = b"".join(b"./" + path + b"\0" for path in wanted)
@@ -343,7 +305,7 @@ class Remote(Sandbox):
                 raise self._lost(told(done))
             archive.seek(0)
             try:
-                pulled.unpack(archive, self._results)
+                unpack(archive, self._results)
             except (OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
@@ -352,9 +314,20 @@ class Remote(Sandbox):
             if not os.path.lexists(os.path.join(os.fsencode(self._results), path)):
                 raise self._lost(f"{os.fsdecode(path)!r} does not come")
 
+    def _leave(self) -> None:
+        try:
+            self._let_go()
+        finally:
+            self._place.remove()
+            self._ours.release()
+
+    def _let_go(self) -> None:
+        """Stop the machine, remove it, or leave it awake."""
+        raise NotImplementedError
+
     def _lost(self, why: str) -> ConfigError:
         enter = " ".join((*self._guest.tool.words, "exec -it", self._guest.name, "bash"))
         return ConfigError(f"the files of the sandbox are lost: {why}", f"See: {enter}")
 
-    def _compared(self, paths: list[bytes]) -> Iterable[Change]:
+    def _compared(self) -> Iterable[Change]:
         raise NotImplementedError

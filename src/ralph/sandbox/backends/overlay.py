@@ -1,28 +1,23 @@
-"""The backend `overlay`: namespaces and the kernel's overlayfs. It contains, can be undone, and
-decides who may be called."""
+"""The backend `overlay`: namespaces and overlayfs. It contains, undoes and limits calls."""
 
 import os
-import time
-from collections.abc import Mapping
 
 from ralph.errors import ConfigError
 from ralph.git.digest import git_output
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends.base import real_project, stamp_after
+from ralph.sandbox.backends.base import real_project
 from ralph.sandbox.backends.layered import Layered
 from ralph.sandbox.changes import apply
-from ralph.sandbox.changes.by_descriptor import Root
+from ralph.sandbox.changes.by_descriptor import FileTree
 from ralph.sandbox.changes.compare import layer_changes
-from ralph.sandbox.changes.tree import FileTree
 from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered
-from ralph.sandbox.namespace.available import namespace_remedy
-from ralph.sandbox.namespace.client import Launcher, Opened, RefusedError
+from ralph.sandbox.namespace.client import Launcher, Opened, RefusedError, namespace_remedy
 from ralph.sandbox.namespace.proxy import Proxy
 from ralph.sandbox.policy import (
     environment_of,
     local_ports,
-    mounted_in,
     plan_of,
+    refuse_mounts,
     refuse_within,
     repository_outside,
 )
@@ -32,7 +27,6 @@ LAUNCHER = Launcher()  # one process makes all sandboxes of a program
 
 
 def open(project: str, policy: SandboxPolicy) -> "Overlay":  # noqa: A001  the interface has it so
-    began = time.time_ns()
     LAUNCHER.begin()  # it gets ready while we go on
     project = real_project(project)
     refuse_within(policy.state, project)
@@ -43,29 +37,24 @@ def open(project: str, policy: SandboxPolicy) -> "Overlay":  # noqa: A001  the i
                 kept.directory(name)
             opened = LAUNCHER.open(plan)
             try:
-                return Overlay(project, policy, kept, opened, stamp_after(began))
+                kept.settle()
+                return Overlay(project, policy, kept, opened)
             except BaseException:
-                opened.close()
+                opened.keeper.close()
                 opened.forget()
-                for listener in (opened.listener, *opened.forwards.values()):
-                    if listener is not None:
-                        os.close(listener)
                 raise
     except RefusedError as error:
-        _refuse_mounts(project)  # which would be the reason
-        raise ConfigError(str(error), remedy(error)) from error
+        refuse_mounts(project)  # which would be the reason
+        taken = error.step.startswith("listen")
+        remedy = "Use another port." if taken else namespace_remedy()
+        raise ConfigError(str(error), remedy) from error
 
 
 class Overlay(Layered):
     """A project under a layer that takes all changes."""
 
     def __init__(
-        self,
-        project: str,
-        policy: SandboxPolicy,
-        kept: layer_store.LayerDir,
-        opened: Opened,
-        opened_at: int,
+        self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir, opened: Opened
     ) -> None:
         lacking = [f"the home directory is read only: {opened.home}"] if opened.home else []
         lacking += [
@@ -75,39 +64,30 @@ class Overlay(Layered):
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
         why = "; ".join((f"changes are kept {opened.kept}{root}", *lacking))
         super().__init__(
-            project,
-            policy,
-            Capabilities(True, True, True, why, lacks="; ".join(lacking)),
-            kept=kept,
-            opened=opened_at,
-            keeper=opened.keeper,
-            files=FileTree(opened.merged),
+            project, policy, Capabilities(True, True, True, why, lacks="; ".join(lacking)), kept
         )
+        self._keeper = opened.keeper
+        self.fs = FileTree(f"/proc/self/fd/{opened.merged}")
         self._opened = opened
         self._on_disk = opened.kept == "on disk"
-        self._results = f"/proc/self/fd/{opened.upper}"
-        if self._on_disk:
-            self._results = os.path.join(kept.path, "upper")
+        upper = os.path.join(kept.path, "upper")
+        self._results = upper if self._on_disk else f"/proc/self/fd/{opened.upper}"
         self._ended = False
-        self._environ = environment_of(policy, NAME, opened.port)
+        self.environ = environment_of(policy, NAME, opened.port)
         self._proxy: Proxy | None = None
-        if opened.listener is not None:
-            names = local_ports(policy.network)
-            forwards = {f"{names[port]}:{port}": end for port, end in opened.forwards.items()}
-            listener, opened.listener, opened.forwards = opened.listener, None, {}
-            self._proxy = Proxy(listener, policy.network.hosts, forwards)
-
-    def environment(self) -> Mapping[str, str]:
-        return self._environ
+        if opened.listeners:
+            listeners, opened.listeners = opened.listeners, []
+            targets = [f"{name}:{port}" for port, name in local_ports(policy.network).items()]
+            self._proxy = Proxy(listeners, policy.network.hosts, targets)
 
     def changes(self) -> tuple[Change, ...]:
-        return ordered(layer_changes(self._written(), self.origin))
+        return ordered(layer_changes(self._results, self.origin))
 
     def refused(self) -> tuple[str, ...]:
         return () if self._proxy is None else self._proxy.refused()
 
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
-        paths = apply.doubtful(self.origin, self._opened_at, changes)
+        paths = apply.doubtful(self.origin, self._place.opened, changes)
         if not paths:
             return frozenset()
         # By git's index of the beginning: `git rm` and `git mv` take files out of today's.
@@ -118,17 +98,11 @@ class Overlay(Layered):
         above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
         return frozenset(path for path in paths if path in tracked or path in above)
 
-    def _written(self) -> str | Root:
-        if self._on_disk:
-            return self._results
-        # In there the layer in memory is read only by its own name.
-        return Root(self._results, f"/proc/self/fd/{self._opened.merged}")
-
     def _source(self, changes: tuple[Change, ...]) -> str:
         if self._on_disk:
             return self._results
         staged = self._place.directory("stage")
-        apply.stage(self._written(), changes, staged)
+        apply.stage(self._results, changes, staged)
         return staged
 
     def _end(self) -> None:
@@ -142,14 +116,6 @@ class Overlay(Layered):
         self._opened.forget()
 
 
-def _refuse_mounts(project: str) -> None:
-    for path in mounted_in(project):
-        raise ConfigError(
-            f"{path} is mounted in the project, which cannot have a layer over it then",
-            "Unmount that, or use worktree.",
-        )
-
-
 def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Try it for real: a file in it is in the layer, the host is clean, the network is shut."""
     from ralph.sandbox.namespace.trial import OVERLAY, tried
@@ -157,11 +123,6 @@ def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     def check(_: str) -> None:
         real = real_project(project)
         refuse_within(policy.state, real)
-        _refuse_mounts(real)
+        refuse_mounts(real)
 
     return tried(open, policy, OVERLAY, check)
-
-
-def remedy(error: RefusedError) -> str:
-    """Words to type where the kernel or a container forbids namespaces, or a port is taken."""
-    return "Use another port." if error.step.startswith("listen") else namespace_remedy()

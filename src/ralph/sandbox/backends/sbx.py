@@ -6,29 +6,21 @@ import json
 import os
 import re
 import tarfile
-import time
 from collections.abc import Iterable
 
 from ralph.errors import ConfigError, RalphError, StateError
 from ralph.git.digest import git_output
 from ralph.kernel.value import replace
-from ralph.sandbox import layer_store
 from ralph.sandbox.backends import machine, worktree
-from ralph.sandbox.backends.base import missing_keeper, real_project, stamp_after
+from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.backends.guest import LONG, Guest, SandboxTool, encoded
-from ralph.sandbox.backends.machine import AGENT, Ours, Remote
-from ralph.sandbox.changes import pulled
+from ralph.sandbox.backends.machine import KeptMachine, Remote
+from ralph.sandbox.changes.by_descriptor import Reach
 from ralph.sandbox.changes.commit import Commit, closed_in
-from ralph.sandbox.changes.git_config_hooks import obeyed_paths
-from ralph.sandbox.changes.landing import finish
-from ralph.sandbox.interface import (
-    Capabilities,
-    Change,
-    CommitResult,
-    SandboxPolicy,
-    unusable,
-)
-from ralph.sandbox.layer_store import JOURNAL
+from ralph.sandbox.changes.git_config_hooks import config_hooks
+from ralph.sandbox.changes.landing import carry_out
+from ralph.sandbox.changes.manifest import against
+from ralph.sandbox.interface import Capabilities, Change, CommitResult, SandboxPolicy, unusable
 
 NAME = "sbx"
 WORDS = ("sbx",)
@@ -61,37 +53,35 @@ def _problem(project: str, policy: SandboxPolicy) -> str:
 
 def open(project: str, policy: SandboxPolicy) -> "Sbx":  # noqa: A001  the interface has it so
     """A machine with everything that the project has now, but for ignored files."""
-    began = time.time_ns()
     project = real_project(project)
     if why := _problem(project, policy):
         raise ConfigError(f"sbx cannot be used: {why}", "See: ralph sandbox probe")
     tool = SandboxTool(WORDS, policy.environ, ("rm", "--force"))
     guest = Guest(tool, machine.name_of(project, "-"), project)
     with machine.opening(policy, guest) as (ours, kept):
-        lacks = worktree.lacking(_ready(guest, policy, ours))
-        return Sbx(policy, guest, kept, ours, opened=stamp_after(began), lacks=lacks)
+        _ready(ours)
+        able = replace(_OPEN, lacks=worktree.lacking(_bring(guest, policy)))
+        kept.settle()
+        return Sbx(able, ours, kept)
 
 
-def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> list[bytes]:
-    """Make sure of a machine, the one that was left or a new one, and bring what was not committed;
-    the paths that could not be read."""
-    state, name, network = machine.login(policy.environ), guest.name, policy.network
-    there = name in listed(guest.tool.must("list its sandboxes", "ls", "--json"))
-    if there:
-        ours.check_made(f"sbx rm {name}")
-        awake = ours.was_left_awake() is not None
-        if not ours.may_call(network) or not _is_as_new(guest, policy, awake=awake):
-            machine.remove(guest, ours)
-            there = False
-    if not there:
-        words = ("--quiet", "--name", name, "--clone", AGENT, guest.project, state)
-        # Deny wins over allow, so that nobody means nobody; who is allowed is allowed as well.
-        verb = "allow" if network.everybody or network.hosts else "deny"
-        hosts = _EVERYBODY if network.everybody else ",".join(network.hosts) or _EVERYBODY
-        rules = ("policy", verb, "network", "--sandbox", name, hosts)
-        machine.create(guest, ours, network, words, rules)
-    machine.set_up(guest, state)
-    return _bring(guest, policy)
+def _ready(ours: KeptMachine) -> None:
+    guest, network = ours.guest, ours.policy.network
+
+    def reuse() -> bool:
+        """With the project's last commit; then what was left in it is forgotten."""
+        if ours.was_left_awake() is None:
+            guest.stop()  # and all that runs
+        head = git_output(guest.project, ours.policy.environ, "rev-parse", "HEAD") or b""
+        return bool(head) and guest.ask("reset", encoded(head.strip())).code == 0
+
+    there = guest.name in listed(guest.tool.must("list its sandboxes", "ls", "--json"))
+    # Deny wins over allow, so that nobody means nobody; who is allowed is allowed as well.
+    verb = "allow" if network.everybody or network.hosts else "deny"
+    hosts = _EVERYBODY if network.everybody else ",".join(network.hosts) or _EVERYBODY
+    rules = ("policy", verb, "network", "--sandbox", guest.name, hosts)
+    words = ("--quiet", "--name", guest.name, "--clone")
+    ours.ready(reuse if there else None, words=words, rules=rules)
 
 
 def listed(output: bytes) -> set[str]:
@@ -106,18 +96,8 @@ def listed(output: bytes) -> set[str]:
     return {row["name"] for row in rows if isinstance(row, dict) and "name" in row}
 
 
-def _is_as_new(guest: Guest, policy: SandboxPolicy, *, awake: bool) -> bool:
-    """True if it has the project's last commit; then it goes back to that, and forgets what was
-    left in it."""
-    if not awake:
-        guest.stop()  # and all that runs
-    head = git_output(guest.project, policy.environ, "rev-parse", "HEAD") or b""
-    return bool(head) and guest.ask("reset", encoded(head.strip())).code == 0
-
-
 def _bring(guest: Guest, policy: SandboxPolicy) -> list[bytes]:
-    """Bring what the project has beyond its last commit, which a clone has not; the paths that
-    could not be read."""
+    """Bring what a clone has not, and was not committed; the paths that could not be read."""
     archive, gone, unread = io.BytesIO(), [], []
     project = os.fsencode(guest.project)
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
@@ -155,47 +135,29 @@ class Sbx(Remote):
 
     kind = NAME
     run_words = ("run", "--name")
-
-    def __init__(
-        self,
-        policy: SandboxPolicy,
-        guest: Guest,
-        kept: layer_store.LayerDir,
-        ours: Ours,
-        *,
-        opened: int,
-        lacks: str = "",
-    ) -> None:
-        super().__init__(policy, replace(_OPEN, lacks=lacks), guest, kept, ours)
-        self._opened_at = opened
-        self._is_kept = False
-        self._is_held = False  # it has the only copy of what could not be kept
+    _fate = "remove"  # keep; or hold, where it has the only copy of what was not kept
 
     def changes(self) -> tuple[Change, ...]:
         try:
             return super().changes()
         except RalphError:
-            self._is_held = True  # the machine stays
+            self._fate = "hold"
             raise
 
     def commit(self, *, everything: bool = False) -> CommitResult:
         """End what runs, then apply the changes. If that fails, the machine stays."""
-        self._is_held = True
+        self._fate = "hold"
         try:
             done = self._committed(everything=everything)
         except (OSError, RalphError) as error:
             why = error.message if isinstance(error, RalphError) else error.strerror
-            remedy = (
-                f"What was changed is in the machine still: sbx exec -it {self._guest.name} bash"
-            )
-            if self._is_begun():
+            enter = f"sbx exec -it {self._guest.name} bash"
+            remedy = f"What was changed is in the machine still: {enter}"
+            if self._place.is_begun():
                 remedy = f"It is finished by the next: ralph sandbox run\n{remedy}"
             raise StateError(f"the changes could not be kept: {why}", remedy) from error
-        self._is_kept, self._is_held = True, False
+        self._fate = "keep"
         return done
-
-    def _is_begun(self) -> bool:
-        return os.path.exists(os.path.join(self._place.path, JOURNAL))
 
     def _committed(self, *, everything: bool) -> CommitResult:
         self._keeper.close()
@@ -205,35 +167,33 @@ class Sbx(Remote):
         commit = Commit(
             self.origin,
             self._results,
-            self._opened_at,
+            self._place.opened,
             changes,
             frozenset(c.path for c in changes if os.fsencode(c.path) in self._first),
             everything,
             os.path.basename(self._place.path),
-            obeyed=frozenset() if everything else obeyed_paths(self.origin, self.policy.environ),
+            config_hooks=frozenset()
+            if everything
+            else config_hooks(self.origin, self.policy.environ),
             closed=closed_in(self.origin, changes),
         )
-        commit.write(os.path.join(self._place.path, JOURNAL))
-        return finish(commit, self._place.path)
+        return carry_out(commit, self._place.path)
 
     def discard(self) -> None:
-        self._is_kept = self._is_held = False
+        self._fate = "remove"
         self.close()
 
-    def _compared(self, paths: list[bytes]) -> Iterable[Change]:
-        return pulled.against(self.origin, self._results, paths, self._first, self._last)
+    def _compared(self) -> Iterable[Change]:
+        with Reach(self._results) as fetched:
+            yield from against(self.origin, fetched, self._first, self._last)
 
-    def _leave(self) -> None:
+    def _let_go(self) -> None:
         """Keep a machine for the next time, which is quicker; it does not run till then."""
-        try:
-            if self._is_held:
-                if not self._is_begun():
-                    self._ours.hold()
-                self._guest.tool.ask("stop", self._guest.name, patience=LONG)
-            elif self._is_kept:
-                self._lull()
-            else:
-                machine.remove(self._guest, self._ours)
-        finally:
-            self._place.remove()
-            self._ours.release()
+        if self._fate == "hold":
+            if not self._place.is_begun():
+                self._ours.hold()
+            self._guest.tool.ask("stop", self._guest.name, patience=LONG)
+        elif self._fate == "keep":
+            self._lull()
+        else:
+            self._ours.remove()

@@ -3,20 +3,20 @@ git repository. srt contains and decides who may be called; the clone can be thr
 
 import errno
 import fcntl
+import glob
 import json
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Mapping
+from contextlib import suppress
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import write_atomically
-from ralph.git.digest import git_output
+from ralph.git.digest import git_line, git_output, git_path
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
 from ralph.sandbox.backends import worktree
-from ralph.sandbox.backends.base import missing_keeper, real_project, stamp_after
+from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, unusable
 from ralph.sandbox.policy import secret_paths
 from ralph.sandbox.tools import PRIVATE, is_hidden, needed
@@ -26,7 +26,6 @@ INSTALL = "npm install -g @anthropic-ai/sandbox-runtime"
 _WHY = "srt over a clone by git, without files that git ignores; commits made in it are not kept"
 _OF_SRT = "/tmp/claude"  # noqa: S108  writable without being asked for
 _PATTERN = "*?[]{}"  # srt takes paths for patterns
-_LONGEST = 70  # bytes; the path of a socket may have 107, and srt adds a name
 _TEMPORARY, _PREFIX = "/tmp", "ralph-srt-"  # noqa: S108  the system's own, since it is short
 # srt puts these into the tree while a command runs, so that nobody makes them. git must not take
 # them for work, and if srt is killed they stay.
@@ -35,28 +34,17 @@ MARKS = (
     *(".ripgreprc", ".mcp.json", ".vscode", ".idea", ".claude/commands", ".claude/agents"),
 )
 _CLAUDE = ".claude"  # where this is missing, srt would let nobody make it
-
-
-# Prints what it could do and must not, a word a line; its arguments are those of trial.OVERLAY.
-_PROGRAM = """
-import os, socket, sys
-open("inside", "w").write("x")
-for path in sys.argv[4:]:
+_TRIAL = """
+for path in sys.argv[3:]:
     try:
         open(path, "w").write("x")  # into a layer that is thrown away, or not at all
     except OSError:
         pass
-if os.path.exists(sys.argv[2]):
-    print("saw what is hidden")
-try:
-    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5)
-    print("called")
-except OSError:
-    pass
-print("done")
 """
-_IDENTITY = ("user.name=Ralph", "user.email=ralph@localhost", "commit.gpgsign=false")
-_COMMIT = ("commit", "--quiet", "--allow-empty", "--message", "Begin")
+_COMMIT = (
+    *("-c", "user.name=Ralph", "-c", "user.email=ralph@localhost", "-c", "commit.gpgsign=false"),
+    *("commit", "--quiet", "--allow-empty", "--message", "Begin"),
+)
 
 
 def probe(project: str, policy: SandboxPolicy) -> Capabilities:
@@ -64,13 +52,12 @@ def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     from ralph.sandbox.namespace.trial import tried
 
     def begin(directory: str) -> None:
-        configured = [word for setting in _IDENTITY for word in ("-c", setting)]
-        for words in (("init", "--quiet"), (*configured, *_COMMIT)):
+        for words in (("init", "--quiet"), _COMMIT):
             if git_output(directory, policy.environ, *words) is None:
                 raise ConfigError("git cannot make a repository", "See why: git init")
 
     why = _missing(policy) or worktree.problem(os.path.realpath(project), policy)
-    return unusable(why) if why else tried(open, policy, _PROGRAM, begin)
+    return unusable(why) if why else tried(open, policy, _TRIAL, begin)
 
 
 def _missing(policy: SandboxPolicy) -> str:
@@ -83,7 +70,6 @@ def _program(policy: SandboxPolicy) -> str | None:
 
 def open(project: str, policy: SandboxPolicy) -> "Srt":  # noqa: A001  the interface has it so
     """A clone with everything that the project has now, but for ignored files."""
-    began = time.time_ns()
     project = real_project(project)
     if why := _missing(policy):
         raise ConfigError(f"srt cannot be used: {why}", "See: ralph sandbox probe")
@@ -92,7 +78,8 @@ def open(project: str, policy: SandboxPolicy) -> "Srt":  # noqa: A001  the inter
     if why := worktree.problem(project, policy):
         raise ConfigError(f"srt cannot be used: {why}", worktree.REMEDY)
     with layer_store.claimed(policy, project) as kept:
-        return Srt(project, policy, kept, stamp_after(began))
+        kept.settle()
+        return Srt(project, policy, kept)
 
 
 class Srt(worktree.WorktreeSandbox):
@@ -100,10 +87,8 @@ class Srt(worktree.WorktreeSandbox):
 
     able = Capabilities(True, True, True, _WHY)
 
-    def __init__(
-        self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir, opened: int
-    ) -> None:
-        super().__init__(project, policy, kept, opened)
+    def __init__(self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir) -> None:
+        super().__init__(project, policy, kept)
         if policy.home:
             lacks = ("the home directory is read only", self.capabilities.lacks)
             self.capabilities = replace(self.able, lacks="; ".join(filter(None, lacks)))
@@ -113,7 +98,7 @@ class Srt(worktree.WorktreeSandbox):
         self._temporary = kept.directory("tmp")
         self._settings = os.path.join(kept.path, "srt.json")
         self._words = (program, "-s", self._settings, "--")
-        self._sockets = Sockets(kept)
+        self._sockets = Sockets()
         try:
             network = {"allowedDomains": list(policy.network.hosts), "deniedDomains": []}
             rules = {"network": network, "filesystem": self._filesystem()}
@@ -121,7 +106,7 @@ class Srt(worktree.WorktreeSandbox):
         except BaseException:
             self._sockets.remove()
             raise
-        self._environ = {
+        self.environ = {
             **policy.environ,
             "TMPDIR": self._sockets.path,  # of srt itself
             "CLAUDE_CODE_TMPDIR": self._temporary,  # what commands get as TMPDIR
@@ -130,14 +115,13 @@ class Srt(worktree.WorktreeSandbox):
 
     @staticmethod
     def make(project: str, policy: SandboxPolicy, tree: str) -> None:
-        """Make a clone with the project's objects. In a worktree, commits would write into the
-        project's own .git, which a sandbox must not."""
+        """Clone the project with its objects: commits in a worktree would write into its .git."""
         words = ("clone", "--shared", "--quiet", project, tree)
         if git_output(project, policy.environ, *words) is None:
             raise ConfigError("git cannot clone the project", f"See why: git {' '.join(words)}")
         for key in ("user.name", "user.email"):  # a clone has none of the project's configuration
-            if value := git_output(project, policy.environ, "config", "--get", key):
-                git_output(tree, policy.environ, "config", key, os.fsdecode(value).rstrip("\n"))
+            if value := git_line(project, policy.environ, "config", "--get", key):
+                git_output(tree, policy.environ, "config", key, value)
         missing = [name for name in MARKS if not os.path.lexists(os.path.join(tree, name))]
         exclude = os.path.join(tree, ".git", "info", "exclude")
         os.makedirs(os.path.dirname(exclude), exist_ok=True)
@@ -156,9 +140,8 @@ class Srt(worktree.WorktreeSandbox):
         # What programs need of the private places, as far as srt can be told.
         tools = dict.fromkeys(map(os.path.realpath, needed(self.origin, self.policy)))
         seen += [path for path in tools if is_hidden(path) and not set(path) & set(_PATTERN)]
-        words = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
-        if objects := git_output(self.origin, self.policy.environ, *words):
-            seen.append(os.path.realpath(os.fsdecode(objects.removesuffix(b"\n"))))
+        if objects := git_path(self.origin, self.policy.environ, "objects"):
+            seen.append(os.path.realpath(objects))
         rules = {
             "denyRead": [
                 *(path for path in hidden if os.path.isdir(path)),
@@ -174,15 +157,10 @@ class Srt(worktree.WorktreeSandbox):
                 raise ConfigError(why, "Use another: ralph sandbox probe")
         return rules
 
-    def environment(self) -> Mapping[str, str]:
-        return self._environ
-
-    def _outer(
-        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
-    ) -> tuple[str, ...]:
+    def _outer(self, argv: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
         program = argv[0]
         where = os.path.join(self.project, program) if "/" in program else program
-        if shutil.which(where, path=self._environ.get("PATH")) is None:  # srt would only say so
+        if shutil.which(where, path=self.environ.get("PATH")) is None:  # srt would only say so
             there = "/" in program and os.path.exists(where)
             number = errno.EACCES if there else errno.ENOENT
             raise OSError(number, os.strerror(number), program)
@@ -211,36 +189,22 @@ class Srt(worktree.WorktreeSandbox):
 
 
 class Sockets:
-    """The directory of srt's proxy sockets; the kernel wants short paths, so mostly in /tmp.
+    """The directory of srt's proxy sockets; in /tmp, since the kernel wants short paths. Its owner
+    holds a lock on it; what a killed one left is removed by the next."""
 
-    Its owner holds a lock on it; what a killed one left is removed by the next.
-    """
-
-    def __init__(self, kept: layer_store.LayerDir) -> None:
-        if len(os.fsencode(os.path.join(kept.path, "s"))) <= _LONGEST:
-            self.path = kept.directory("s")
-        else:
-            self._tidy()
-            self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
+    def __init__(self) -> None:
+        for path in glob.glob(os.path.join(glob.escape(_TEMPORARY), f"{_PREFIX}*")):
+            with suppress(OSError):  # it is gone, somebody else's, or in use
+                lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    os.close(lock)
+        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         os.makedirs(self.path, mode=0o700, exist_ok=True)  # if another tidied up just now
-
-    def _tidy(self) -> None:
-        with os.scandir(_TEMPORARY) as entries:
-            found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
-        for path in found:
-            try:
-                lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            except OSError:
-                continue  # it is gone, or somebody else's
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-            except OSError:
-                pass  # in use
-            finally:
-                os.close(lock)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

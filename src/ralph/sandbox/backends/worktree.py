@@ -3,25 +3,23 @@ command can still reach everything that you can, and call anybody."""
 
 import os
 import shutil
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from ralph.errors import ConfigError
-from ralph.git.digest import git_output
+from ralph.files.safe_open import remove_file
+from ralph.git.digest import entry_path, git_line, git_output
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends.base import missing_keeper, real_project, stamp_after
+from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.backends.layered import Layered
 from ralph.sandbox.changes.manifest import Manifest
 from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
+from ralph.text.words import listed
 
-NAME = "worktree"
 REMEDY = "Try: git init && git add -A && git commit"
 _WHY = "a git worktree, without files that git ignores; it can be undone, and contains nothing"
 _STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
 _MOST_NAMED = 3
-_FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
 
 
 def probe(project: str, policy: SandboxPolicy) -> Capabilities:
@@ -33,10 +31,10 @@ def problem(project: str, policy: SandboxPolicy) -> str:
     """The reason why git cannot make a second tree of the project, or ""."""
     if why := missing_keeper():
         return why
-    top = git_output(project, policy.environ, "rev-parse", "--show-toplevel")
+    top = git_line(project, policy.environ, "rev-parse", "--show-toplevel")
     if top is None:
         return "not a git repository"
-    if os.fsdecode(top.removesuffix(b"\n")) != project:
+    if top != project:
         return "not the top directory of its git repository"
     if git_output(project, policy.environ, "rev-parse", "--verify", "--quiet", "HEAD") is None:
         return "the git repository has no commit yet"
@@ -45,7 +43,6 @@ def problem(project: str, policy: SandboxPolicy) -> str:
 
 def open(project: str, policy: SandboxPolicy) -> "WorktreeSandbox":  # noqa: A001  the interface has it so
     """A worktree with everything that the project has now, but for ignored files."""
-    began = time.time_ns()
     project = real_project(project)
     if why := problem(project, policy):
         raise ConfigError(f"no worktree: {why}", REMEDY)
@@ -54,7 +51,8 @@ def open(project: str, policy: SandboxPolicy) -> "WorktreeSandbox":  # noqa: A00
             # Those of owners that were killed, whose directories are gone.
             if os.path.exists(os.path.join(project, ".git", "worktrees")):
                 _prune(project, policy)
-            return WorktreeSandbox(project, policy, kept, stamp_after(began))
+            kept.settle()
+            return WorktreeSandbox(project, policy, kept)
     except BaseException:
         _prune(project, policy)
         raise
@@ -65,16 +63,14 @@ class WorktreeSandbox(Layered):
 
     able = Capabilities(False, True, False, _WHY)
 
-    def __init__(
-        self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir, opened: int
-    ) -> None:
+    def __init__(self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir) -> None:
         tree = os.path.join(kept.path, "tree")
         self.make(project, policy, tree)
         # What cannot be read, or is gone by now, is left out and told.
         whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
         unread = [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
         able = replace(self.able, lacks=lacking(unread))
-        super().__init__(project, policy, able, kept=kept, opened=opened, directory=tree)
+        super().__init__(project, policy, able, kept, tree)
         self._manifest = Manifest(tree, git=False, ours=True)
 
     @staticmethod
@@ -97,20 +93,17 @@ class WorktreeSandbox(Layered):
 def lacking(unread: Iterable[bytes]) -> str:
     """Words about files that could not be read, or ""."""
     names = [repr(os.fsdecode(path))[1:-1] for path in unread]
-    if not names:
-        return ""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"files are missing that cannot be read: {', '.join(names[:_MOST_NAMED])}{more}"
+    missing = listed(names, _MOST_NAMED)
+    return f"files are missing that cannot be read: {missing}" if names else ""
 
 
 def uncommitted(project: str, policy: SandboxPolicy) -> Iterator[bytes]:
     """Paths that differ from the last commit; some may be gone. Ralph's own are left out."""
     state = os.fsencode(os.path.realpath(policy.state))
-    for entry in (git_output(project, policy.environ, *_STATUS) or b"").split(b"\0"):
-        if fields := _FIELDS_BEFORE_PATH.get(entry[:1]):
-            path = entry.split(b" ", fields)[-1]
-            if not os.path.join(os.fsencode(project), path).startswith(state + b"/"):
-                yield path
+    listing = git_output(project, policy.environ, *_STATUS) or b""
+    for path in map(entry_path, filter(None, listing.split(b"\0"))):
+        if not os.path.join(os.fsencode(project), path).startswith(state + b"/"):
+            yield path
 
 
 def is_copied(project: bytes, path: bytes) -> bool:
@@ -141,8 +134,7 @@ def _copy(project: bytes, tree: bytes, path: bytes) -> bool:
     try:
         shutil.copy2(source, to, follow_symlinks=False)
     except (PermissionError, FileNotFoundError):
-        with suppress(FileNotFoundError):
-            os.unlink(to)
+        remove_file(to)
         return False
     return True
 

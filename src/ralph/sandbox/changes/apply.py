@@ -9,30 +9,25 @@ others are applied, and it is named.
 import errno
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from ralph.kernel.value import value
 from ralph.sandbox.changes import git_state, review
-from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach, Root, handle_of
+from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach, handle_of
 from ralph.sandbox.changes.commit import Commit, path_of
 from ralph.sandbox.changes.compare import difference
 from ralph.sandbox.changes.copying import put
-from ralph.sandbox.changes.tree import entry_of
-from ralph.sandbox.interface import Change, ChangeKind, CommitResult, FileType, Spared
+from ralph.sandbox.interface import Change, ChangeKind, CommitResult, FileType, Spared, type_of
 
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-_DONE = "done"
+_DONE, _FREE = ("done", ""), ("", "")  # it is there already; nothing speaks against it
 NO_FILE = "a socket, a pipe or a device is not kept"
 NO_LOCK = "a lock of git is not kept"
 NOT_WORK = (NO_FILE, NO_LOCK)  # nobody misses it
-_GONE = "its directory is gone or a link now"
-_DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
 _Verdict = tuple[str, str]  # where it is listed ("" is applied), and why
 _Stamp = tuple[int, ...]
-_Judged = tuple[Change, _Verdict, _Stamp]
-_NOT_OURS = ("changed", "failed")
 
 
 @value
@@ -45,10 +40,8 @@ class _Job:
 
 
 def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
-    """Paths that look new, but stand where somebody added or deleted something meanwhile.
-
-    An upper layer does not tell whether a file was there before; who deleted it wants it gone.
-    """
+    """Paths that look new, but stand where somebody added or deleted something meanwhile: an upper
+    layer does not tell whether a file was there before; who deleted it wants it gone."""
     added = [change.path for change in changes if change.kind is ChangeKind.ADDED]
     changed = set()
     for above in {os.path.dirname(path) for path in added}:
@@ -58,17 +51,15 @@ def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
     return [path for path in added if os.path.dirname(path) in changed]
 
 
-def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
-    """Copy the results of changes, from a source that does not outlive us.
-
-    An ordinary user can read all of it; `commit.modes_of` the source tells the true modes.
-    """
+def stage(source: str, changes: Collection[Change], into: str) -> None:
+    """Copy the results of changes, from a source that does not outlive us. An ordinary user can
+    read all of it; `commit.modes_of` the source tells the true modes."""
     ours = os.geteuid() != 0
     with Reach(source, needs=READ) as tree, Reach(into) as to:
         made = []
         for change in _in_order(changes):
             path = path_of(change)
-            if change.kind is ChangeKind.DELETED or change.entry is FileType.OTHER:
+            if change.gone or change.entry is FileType.OTHER:
                 continue
             info = tree.info(path)
             if info is None:
@@ -89,9 +80,9 @@ def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
 
 def save(commit: Commit, kept: CommitResult, into: str) -> str:
     """Put what was not applied where a person can look at it; "" if there is nothing to see."""
-    paths = {spared.path for spared in kept.spared if spared.why not in NOT_WORK}
-    wanted = [c for c in commit.changes if c.path in paths and c.entry is not FileType.OTHER]
-    wanted = [c for c in wanted if c.kind is not ChangeKind.DELETED and c.path != "."]
+    paths = {spared.path for spared in kept.spared if spared.why not in NOT_WORK} - {"."}
+    wanted = [c for c in commit.changes if c.path in paths and not c.gone]
+    wanted = [c for c in wanted if c.entry is not FileType.OTHER]
     if not wanted:
         return ""
     os.makedirs(into, mode=0o700, exist_ok=True)
@@ -112,7 +103,7 @@ def apply(commit: Commit) -> CommitResult:
         for number, (change, (where, why), stamp) in enumerate(_all_judged(job)):
             if not where:
                 where, why = _applied(job, change, stamp, b".ralph-%b-%d" % (name, number))  # noqa: PLW2901
-            if where and where != _DONE:
+            if where in spared:
                 spared[where].setdefault(change.path, Spared(change.path, why))
             else:
                 applied.append(change)
@@ -123,12 +114,12 @@ def apply(commit: Commit) -> CommitResult:
     return CommitResult(tuple(sorted(paths)), held, changed, failed)
 
 
-def _all_judged(job: _Job) -> list[_Judged]:
-    """All are looked at before the first is applied: of two names of one file, each change of one
-    shows in the other."""
+def _all_judged(job: _Job) -> list[tuple[Change, _Verdict, _Stamp]]:
+    """Look at all before the first is applied: a change of one name of a file shows in another."""
     held = review.held(job.commit, job.project, job.source)
     judged = [(c, *_judged(job, c, held.get(c.path, ""))) for c in _in_order(job.commit.changes)]
-    if not any(v[0] in _NOT_OURS and git_state.decides(change.path) for change, v, _ in judged):
+    apart = (change for change, (where, _), _ in judged if where in ("changed", "failed"))
+    if not any(git_state.decides(change.path) for change in apart):
         return judged
     return [  # somebody changed git's state: ours is not applied in part
         (change, ("changed", git_state.APART), stamp)
@@ -141,20 +132,17 @@ def _all_judged(job: _Job) -> list[_Judged]:
 def _in_order(changes: Iterable[Change]) -> list[Change]:
     """Deletions first, the inner before the outer; then the outer before the inner."""
     changes = sorted(changes, key=lambda change: change.path)
-    gone = [change for change in changes if change.kind is ChangeKind.DELETED]
-    return [
-        *reversed(gone),
-        *(change for change in changes if change.kind is not ChangeKind.DELETED),
-    ]
+    gone = [change for change in changes if change.gone]
+    return [*reversed(gone), *(change for change in changes if not change.gone)]
 
 
 def _judged(job: _Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
-    """The reason why a change must not be applied (two empty words if it may be), and what stands
-    there."""
-    if change.kind is not ChangeKind.DELETED and change.entry is FileType.OTHER:
-        return ("failed", NO_FILE), ()
-    if change.kind is not ChangeKind.DELETED and git_state.is_lock(change.path):
-        return ("failed", NO_LOCK), ()
+    """The verdict about a change, and what stands there."""
+    if not change.gone:
+        if change.entry is FileType.OTHER:
+            return ("failed", NO_FILE), ()
+        if git_state.is_lock(change.path):
+            return ("failed", NO_LOCK), ()
     if held or change.path == ".":
         return ("held" if held else "", held), ()
     try:
@@ -166,30 +154,25 @@ def _judged(job: _Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
 
 def _verdict(job: _Job, change: Change, here: os.stat_result | None) -> _Verdict:
     if here is None:
-        missing = (
-            change.kind in (ChangeKind.MODIFIED, ChangeKind.MODE)
-            or change.path in job.commit.copies
-        )
-        return (
-            ("changed", _DELETED) if missing and change.kind is not ChangeKind.DELETED else ("", "")
-        )
+        was_there = change.kind in (ChangeKind.MODIFIED, ChangeKind.MODE)
+        if not change.gone and (was_there or change.path in job.commit.copies):
+            return "changed", "someone deleted it meanwhile"
+        return _FREE
     meanwhile = here.st_ctime_ns >= job.commit.opened and not stat.S_ISDIR(here.st_mode)
-    another = change.kind is ChangeKind.DELETED and change.entry is not entry_of(here.st_mode)
-    if not meanwhile and not another:
-        return "", ""
+    if not meanwhile and not (change.gone and change.entry is not type_of(here.st_mode)):
+        return _FREE
     if _is_done(job, change, here):
-        return _DONE, ""
-    return ("", "") if _is_refreshed(job, change) else ("changed", _CHANGED)
+        return _DONE
+    return _FREE if _is_refreshed(job, change) else ("changed", _CHANGED)
 
 
 def _is_refreshed(job: _Job, change: Change) -> bool:
-    index = change.path == git_state.INDEX and change.kind is not ChangeKind.DELETED
+    index = change.path == git_state.INDEX and not change.gone
     return index and git_state.is_refreshed(job.commit)
 
 
 def _stamp(change: Change, here: os.stat_result | None) -> _Stamp:
-    """Numbers that change with a file's content; none for a directory, which has no content of its
-    own."""
+    """Numbers that change with a file's content; none for a directory."""
     if here is None or change.entry is FileType.DIRECTORY or stat.S_ISDIR(here.st_mode):
         return ()
     return here.st_ino, here.st_size, here.st_mtime_ns
@@ -211,25 +194,25 @@ def _is_done(job: _Job, change: Change, here: os.stat_result) -> bool:
 
 def _applied(job: _Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verdict:
     if change.path == ".":
-        return "", ""  # its mode is set with the other directories'
+        return _FREE  # its mode is set with the other directories'
     try:
         here = job.project.info(path_of(change))
         if _stamp(change, here) != stamp and not _is_refreshed(job, change):
             return "changed", _CHANGED  # while we were at the others
         _apply(job, change, here, temporary)
     except FileNotFoundError:
-        return ("", "") if change.kind is ChangeKind.DELETED else ("changed", _GONE)
+        return _FREE if change.gone else ("changed", "its directory is gone or a link now")
     except OSError as error:
         if error.errno in _IN_THE_WAY:
             return "changed", "someone put something there meanwhile"
         return "failed", error.strerror or str(error)
-    return "", ""
+    return _FREE
 
 
 def _apply(job: _Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
     path = path_of(change)
     directory, name = job.project.above(path)
-    if change.kind is ChangeKind.DELETED:
+    if change.gone:
         remove = os.rmdir if change.entry is FileType.DIRECTORY else os.unlink
         remove(name, dir_fd=directory)
         return
@@ -248,12 +231,10 @@ def _apply(job: _Job, change: Change, here: os.stat_result | None, temporary: by
             os.chmod(handle, job.source.mode(path, new))
 
 
-def _close_directories(job: _Job, applied: list[Change]) -> list[tuple[Change, str]]:
-    """Set the modes of directories, last since one may allow no writing in it; those that could not
-    be set, with the reason."""
-    wrong = []
+def _close_directories(job: _Job, applied: list[Change]) -> Iterator[tuple[Change, str]]:
+    """Set the modes of directories, last since one may allow no writing in it; what failed."""
     for change in sorted(applied, key=lambda change: change.path, reverse=True):
-        if change.entry is FileType.DIRECTORY and change.kind is not ChangeKind.DELETED:
+        if change.entry is FileType.DIRECTORY and not change.gone:
             path = path_of(change)
             try:
                 new = job.source.info(path)
@@ -261,5 +242,4 @@ def _close_directories(job: _Job, applied: list[Change]) -> list[tuple[Change, s
                     mode = job.source.mode(path, new)
                     job.project.close_directory(path, mode, (new.st_uid, new.st_gid))
             except OSError as error:
-                wrong.append((change, f"its mode was not set: {error.strerror}"))
-    return wrong
+                yield change, f"its mode was not set: {error.strerror}"

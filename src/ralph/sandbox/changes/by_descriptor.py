@@ -1,5 +1,5 @@
-"""A tree reached by descriptors: no path is too long, no link is followed, and what is ours is
-reached even where its mode keeps us out."""
+"""Trees reached by descriptors: no path is too long, no link is followed, whoever made it, and what
+is ours is reached even where its mode keeps us out."""
 
 import errno
 import os
@@ -8,27 +8,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Self
 
-from ralph.kernel.value import value
+from ralph.files.safe_open import regular
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _HANDLE = os.O_PATH | os.O_NOFOLLOW
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # a file that nobody has yet
 _OF_OURS = b"/proc/self/fd/"  # a descriptor by its name, the only link that we follow
 READ, WRITE = 0o500, 0o700  # what it takes to look into a directory, and to work in it
-_READ_FILE = 0o400
 _MOST_OPEN = 48
-_SLASH = ord("/")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-Listing = list[tuple[bytes, os.stat_result]]
-
-
-@value
-class Root:
-    """A tree that can only be read, and where its modes can be set: the same tree, seen from
-    elsewhere."""
-
-    path: str
-    by: str
 
 
 class Reach:
@@ -40,17 +29,14 @@ class Reach:
     """
 
     def __init__(
-        self, root: str | bytes | Root, *, needs: int = 0, modes: Mapping[str, int] | None = None
+        self, root: str, *, needs: int = 0, modes: Mapping[str, int] | None = None
     ) -> None:
-        self._root = os.fsencode(root.path if isinstance(root, Root) else root)
-        self._by = Reach(root.by) if isinstance(root, Root) else None
+        self._root = os.fsencode(root)
         self._user = os.geteuid()
         self._needs = needs if self._user else 0  # root is kept out of nothing
         self._modes = {os.fsencode(path): mode for path, mode in (modes or {}).items()}
         self._lifted: dict[bytes, tuple[int, int]] = {}  # a directory's number, and its mode
         self._trail: list[tuple[bytes, int]] = []  # directories that are open, each in the last
-
-    # -------------------------------------------------------------- what is there
 
     def info(self, path: bytes) -> os.stat_result | None:
         """The entry itself; None if there is none, or a link is in the way."""
@@ -84,7 +70,7 @@ class Reach:
         own = stat.S_IMODE(info.st_mode) if lifted is None else lifted[1]
         return self._modes.get(path, own)
 
-    def entries(self, path: bytes) -> Listing:
+    def entries(self, path: bytes) -> list[tuple[bytes, os.stat_result]]:
         with os.scandir(self.directory(path)) as found:
             return [(os.fsencode(one.name), one.stat(follow_symlinks=False)) for one in found]
 
@@ -99,11 +85,10 @@ class Reach:
         except PermissionError:
             if not self._needs:
                 raise
-        there = (directory, name) if self._by is None else self._by.above(path)
-        with handle_of(*there) as (handle, info):
+        with handle_of(directory, name) as (handle, info):
             if not stat.S_ISREG(info.st_mode) or info.st_uid != self._user:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            os.chmod(handle, stat.S_IMODE(info.st_mode) | _READ_FILE)
+            os.chmod(handle, stat.S_IMODE(info.st_mode) | stat.S_IRUSR)
             try:
                 return os.open(name, _FILE, dir_fd=directory)
             finally:
@@ -116,8 +101,6 @@ class Reach:
         except OSError:
             return b""
 
-    # -------------------------------------------------------------- the way there
-
     def above(self, path: bytes) -> tuple[int, bytes]:
         """The directory that holds it, open until the next call, and its name there."""
         head, _, name = path.rpartition(b"/")
@@ -126,8 +109,7 @@ class Reach:
         return self.directory(head), name
 
     def directory(self, path: bytes, *, make: int = 0) -> int:
-        """A directory, open until the next call; every step must be one, not a link to one. With a
-        mode to `make` them by, missing ones are made."""
+        """A directory, open until the next call, by no link; missing ones get the mode `make`."""
         while self._trail and not _is_at_or_below(path, self._trail[-1][0]):
             os.close(self._trail.pop()[1])
         if not self._trail:
@@ -137,29 +119,20 @@ class Reach:
             flags = _DIRECTORY & ~os.O_NOFOLLOW if ours else _DIRECTORY
             self._trail.append((b"", os.open(self._root, flags)))
         here, handle = self._trail[-1]
-        if len(path) != len(here):
-            for step in path[len(here) :].split(b"/"):
-                if step:
-                    handle = self._enter(step, make=make)
+        for step in filter(None, path[len(here) :].split(b"/")):
+            here = b"%b/%b" % (here, step) if here else step
+            if step == b"..":
+                raise ValueError(f"not a path within the tree: {here!r}")
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(step, make, dir_fd=handle)
+            if self._needs:
+                self._lift(here, step, handle)
+            handle = os.open(step, _DIRECTORY, dir_fd=handle)
+            self._trail.append((here, handle))
+            if len(self._trail) > _MOST_OPEN:
+                os.close(self._trail.pop(0)[1])
         return handle
-
-    def _enter(self, step: bytes, *, make: int) -> int:
-        above, handle = self._trail[-1]
-        path = b"%b/%b" % (above, step) if above else step
-        if step == b"..":
-            raise ValueError(f"not a path within the tree: {path!r}")
-        if make:
-            with suppress(FileExistsError):
-                os.mkdir(step, make, dir_fd=handle)
-        if self._needs:
-            self._lift(path, step, handle)
-        inner = os.open(step, _DIRECTORY, dir_fd=handle)
-        self._trail.append((path, inner))
-        if len(self._trail) > _MOST_OPEN:
-            os.close(self._trail.pop(0)[1])
-        return inner
-
-    # -------------------------------------------------------------- modes
 
     def _lift(self, path: bytes, name: bytes, directory: int | None) -> None:
         """Let us into a directory of ours."""
@@ -177,21 +150,13 @@ class Reach:
 
     def _set_mode(self, path: bytes, number: int, mode: int) -> None:
         """Set the mode of the directory with this number, if it still stands there."""
-        if self._by is not None:
-            self._by.set_any_mode(path, mode)
-        elif not path:
+        if not path:
             os.chmod(self._root, mode)
         else:
             directory, name = self.above(path)
             with handle_of(directory, name) as (handle, info):
                 if info.st_ino == number and stat.S_ISDIR(info.st_mode):
                     os.chmod(handle, mode)
-
-    def set_any_mode(self, path: bytes, mode: int) -> None:
-        """Set the mode of a directory, whichever stands there."""
-        info = self.info(path) if path else os.stat(self._root)
-        if info is not None:
-            self._set_mode(path, info.st_ino, mode)
 
     def close_directory(self, path: bytes, mode: int, owner: tuple[int, int]) -> None:
         """Give a directory its owner (root alone can) and its mode; after everything below it."""
@@ -211,8 +176,6 @@ class Reach:
         self._lifted.clear()
         while self._trail:
             os.close(self._trail.pop()[1])
-        if self._by is not None:
-            self._by.close()
 
     def __enter__(self) -> Self:
         return self
@@ -232,6 +195,61 @@ def handle_of(directory: int, name: bytes) -> Iterator[tuple[bytes, os.stat_resu
 
 
 def _is_at_or_below(path: bytes, directory: bytes) -> bool:
-    if not directory or len(path) == len(directory):
-        return not directory or path == directory
-    return path.startswith(directory) and path[len(directory)] == _SLASH
+    return not directory or path == directory or path.startswith(directory + b"/")
+
+
+def parts_of(path: str) -> list[bytes]:
+    """The steps of a relative path; ValueError for one that leads elsewhere."""
+    steps = os.fsencode(path).split(b"/")
+    if path.startswith("/") or b".." in steps or b"\0" in os.fsencode(path):
+        raise ValueError(f"not a path within the project: {path!r}")
+    return [step for step in steps if step not in (b"", b".")]
+
+
+class FileTree:
+    """The project's files by paths below a directory; OSError for a link, a pipe or a device."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def read(self, path: str) -> bytes:
+        with self.above(path) as (directory, name):
+            file = regular(os.open(name, _FILE, dir_fd=directory), path)
+            with os.fdopen(file, "rb") as opened:
+                return opened.read()
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        with self.above(path, make=True) as (directory, name):
+            old = 0o644
+            with suppress(FileNotFoundError):
+                info = os.lstat(name, dir_fd=directory)
+                if stat.S_ISDIR(info.st_mode):
+                    words = os.strerror(errno.EISDIR)
+                    raise IsADirectoryError(errno.EISDIR, words, os.fsdecode(name))
+                old = stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else old
+                os.unlink(name, dir_fd=directory)  # whatever it is: a link is not followed
+            with os.fdopen(os.open(name, NEW, 0o600, dir_fd=directory), "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), old if mode is None else mode)
+
+    def list(self, path: str = "") -> tuple[str, ...]:
+        with Reach(self._root) as tree:
+            return tuple(sorted(os.listdir(tree.directory(b"/".join(parts_of(path))))))
+
+    def delete(self, path: str) -> None:
+        with self.above(path) as (directory, name):
+            if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+                import shutil
+
+                shutil.rmtree(os.fsdecode(name), dir_fd=directory)
+            else:
+                os.unlink(name, dir_fd=directory)
+
+    @contextmanager
+    def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
+        """The directory that holds it, and its name there."""
+        steps = parts_of(path)
+        if not steps:
+            raise ValueError("the project itself is not a file")
+        with Reach(self._root) as tree:
+            yield tree.directory(b"/".join(steps[:-1]), make=0o777 if make else 0), steps[-1]

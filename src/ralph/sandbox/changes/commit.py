@@ -4,15 +4,14 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 
+from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import write_atomically
 from ralph.kernel.value import value
-from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach, Root
+from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach
 from ralph.sandbox.interface import Change, ChangeKind, FileType
 
-_READ_FILE = 0o400
-_OPEN = 0o700  # so are all directories that are staged
 Modes = Mapping[str, int]
 
 
@@ -28,52 +27,40 @@ class Commit:
     everything: bool = False
     name: str = "0"  # of the temporary files
     anew: bool = False  # `.git` was made anew: it has another history
-    obeyed: frozenset[str] = frozenset()  # what git's configuration has git run or read
+    config_hooks: frozenset[str] = frozenset()  # what git's configuration has git run or read
     index: str = ""  # where git's index is as it was then
     modes: Modes = field(default_factory=dict)  # in the source, of what keeps us out
     closed: Modes = field(default_factory=dict)  # in the project, of directories that keep us out
 
     def write(self, path: str) -> None:
         """Write the journal, from which `read` and `apply` finish what was begun."""
-        words = {
-            "project": self.project,
-            "source": self.source,
-            "opened": self.opened,
-            "changes": [[c.path, c.kind.value, c.entry.value] for c in self.changes],
-            "copies": sorted(self.copies),
-            "everything": self.everything,
-            "name": self.name,
-            "anew": self.anew,
-            "obeyed": sorted(self.obeyed),
-            "index": self.index,
-            "modes": dict(self.modes),
-            "closed": dict(self.closed),
-        }
-        write_atomically(path, json.dumps(words), mode=0o600)
+        words = {one.name: getattr(self, one.name) for one in fields(self)}
+        words["changes"] = [(c.path, c.kind, c.entry) for c in self.changes]
+        write_atomically(path, json.dumps(words, default=sorted), mode=0o600)
 
 
 def read(path: str) -> Commit | None:
     """A commit from its journal; None if there is none, or it cannot be read."""
     try:
-        with open(path, encoding="utf-8") as file:
-            words = json.load(file)
+        words = json.loads(read_or_nothing(path))
         changes = tuple(Change(p, ChangeKind(k), FileType(e)) for p, k, e in words.pop("changes"))
-        copies, obeyed = (frozenset(words.pop(name, ())) for name in ("copies", "obeyed"))
-        return Commit(changes=changes, copies=copies, obeyed=obeyed, **words)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        copies, config_hooks = (
+            frozenset(words.pop(name, ())) for name in ("copies", "config_hooks")
+        )
+        return Commit(changes=changes, copies=copies, config_hooks=config_hooks, **words)
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
-    """Modes of what an ordinary user cannot work with in a tree of his own, before they are lifted
-    there or in a copy."""
+def modes_of(source: str, changes: Iterable[Change]) -> dict[str, int]:
+    """Modes in a tree of ours that keep us out, before they are lifted there or in a copy."""
     found: dict[str, int] = {}
     if os.geteuid() == 0:
         return found
     with Reach(source, needs=READ) as tree:
         for change in sorted(changes, key=lambda change: change.path):
-            needs = {FileType.DIRECTORY: _OPEN, FileType.FILE: _READ_FILE}.get(change.entry, 0)
-            if needs and change.kind is not ChangeKind.DELETED:
+            needs = {FileType.DIRECTORY: WRITE, FileType.FILE: stat.S_IRUSR}.get(change.entry, 0)
+            if needs and not change.gone:
                 path = path_of(change)
                 info = tree.info(path)
                 mode = needs if info is None else tree.mode(path, info)
@@ -89,10 +76,7 @@ def closed_in(project: str, changes: Iterable[Change]) -> dict[str, int]:
         return found
     with Reach(project) as tree:
         for above in sorted({os.path.dirname(change.path) for change in changes}):
-            try:
-                info = tree.info(os.fsencode(above))
-            except OSError:
-                continue  # above it is another that keeps us out
+            info = tree.seen(os.fsencode(above))  # None also where one above it keeps us out
             if info and info.st_uid == os.geteuid() and info.st_mode & WRITE != WRITE:
                 found[above] = stat.S_IMODE(info.st_mode)
     return found

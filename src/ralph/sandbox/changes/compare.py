@@ -3,17 +3,17 @@
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
-from ralph.sandbox.changes.by_descriptor import READ, Reach, Root
-from ralph.sandbox.changes.tree import entry_of
-from ralph.sandbox.interface import Change, ChangeKind, FileType
+from ralph.sandbox.changes.by_descriptor import READ, Reach
+from ralph.sandbox.interface import Change, ChangeKind, FileType, type_of
 
 _OPAQUE = "user.overlay.opaque"
 _CHUNK = 1024 * 1024
 Seen = tuple[Reach, bytes, os.stat_result]  # a tree, a path in it, and what stands there
 
 
-def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
+def layer_changes(upper: str, lower: str) -> Iterator[Change]:
     """Changes that an overlay's upper layer makes to the lower one.
 
     A whiteout is a character device 0/0. An opaque directory hides what was in the lower one, and
@@ -53,22 +53,21 @@ def entry_changes(
     project: Reach, path: bytes, before: os.stat_result | None, new: Seen
 ) -> Iterator[Change]:
     """Changes of one entry from what the project has there; not of anything below a directory."""
-    entry, was = entry_of(new[2].st_mode), None if before is None else entry_of(before.st_mode)
+    entry, was = type_of(new[2].st_mode), None if before is None else type_of(before.st_mode)
     name = os.fsdecode(path)
     if was is not None and FileType.DIRECTORY in (was, entry) and was is not entry:
         yield from deleted(project, path)
         before = None
     if before is None:
-        yield Change(
-            name, ChangeKind.SYMLINK if entry is FileType.LINK else ChangeKind.ADDED, entry
-        )
-    elif kind := difference((project, path, before), new):
+        kind = ChangeKind.SYMLINK if entry is FileType.LINK else ChangeKind.ADDED
         yield Change(name, kind, entry)
+    elif changed := difference((project, path, before), new):
+        yield Change(name, changed, entry)
 
 
 def difference(old: Seen, new: Seen) -> ChangeKind | None:
     """The difference of an entry from another, or None. Times are no difference."""
-    entry, was = entry_of(new[2].st_mode), entry_of(old[2].st_mode)
+    entry, was = type_of(new[2].st_mode), type_of(old[2].st_mode)
     if entry is FileType.LINK:
         same = was is FileType.LINK and old[0].link(old[1]) == new[0].link(new[1])
         return None if same else ChangeKind.SYMLINK
@@ -80,16 +79,14 @@ def difference(old: Seen, new: Seen) -> ChangeKind | None:
 def _same_file(old: Seen, new: Seen) -> bool:
     if old[2].st_size != new[2].st_size:
         return False
-    try:
-        with (
-            os.fdopen(old[0].file(old[1]), "rb", buffering=0) as one,
-            os.fdopen(new[0].file(new[1]), "rb", buffering=0) as other,
-        ):
-            while (here := one.read(_CHUNK)) == other.read(_CHUNK):
-                if not here:
-                    return True
-    except OSError:
-        pass  # what nobody can read is taken to have changed
+    with (
+        suppress(OSError),  # what nobody can read is taken to have changed
+        os.fdopen(old[0].file(old[1]), "rb", buffering=0) as one,
+        os.fdopen(new[0].file(new[1]), "rb", buffering=0) as other,
+    ):
+        while (here := one.read(_CHUNK)) == other.read(_CHUNK):
+            if not here:
+                return True
     return False
 
 
@@ -111,9 +108,8 @@ def deleted(project: Reach, path: bytes) -> Iterator[Change]:
             continue
         if info is None:
             continue  # nobody has it any more
-        entry = entry_of(info.st_mode)
+        entry = type_of(info.st_mode)
         yield Change(os.fsdecode(here), ChangeKind.DELETED, entry)
         if entry is FileType.DIRECTORY:
-            waiting += sorted(
-                (os.path.join(here, name) for name in project.names(here)), reverse=True
-            )
+            names = sorted(project.names(here), reverse=True)
+            waiting += (os.path.join(here, name) for name in names)

@@ -5,20 +5,17 @@ import os
 import stat
 from contextlib import suppress
 
-from ralph.sandbox.changes.by_descriptor import Reach
+from ralph.sandbox.changes.by_descriptor import NEW, Reach
 
 _SMALL = 128 * 1024  # bytes; one read is quicker than to look for holes
 _CHUNK = 16 * 1024 * 1024
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _NOT_THERE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 At = tuple[int, bytes]  # a directory that is open, and a name in it
 
 
 def put(source: Reach, path: bytes, info: os.stat_result, to: At, temporary: bytes) -> None:
-    """Make what stands in the source; a file or link appears at once and whole.
-
-    A directory is ours alone until `Reach.close_directory`.
-    """
+    """Make what stands in the source; a file or link appears at once and whole. A directory is
+    ours alone until `Reach.close_directory`."""
     directory, name = to
     if stat.S_ISDIR(info.st_mode):
         try:
@@ -27,13 +24,10 @@ def put(source: Reach, path: bytes, info: os.stat_result, to: At, temporary: byt
             if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
                 raise
         return
-    beside = directory, temporary
     try:
-        try:
-            _make(source, path, info, beside)
-        except FileExistsError:
+        with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=directory)  # of a commit that was cut off
-            _make(source, path, info, beside)
+        _make(source, path, info, (directory, temporary))
         if temporary != name:
             os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
@@ -53,7 +47,7 @@ def _make(source: Reach, path: bytes, info: os.stat_result, to: At) -> None:
         return
     reading = source.file(path)
     try:
-        writing = os.open(name, _NEW, 0o600, dir_fd=directory)
+        writing = os.open(name, NEW, 0o600, dir_fd=directory)
         try:
             copy(reading, writing, info.st_size)
             if os.geteuid() == 0:
@@ -80,23 +74,16 @@ def copy(reading: int, writing: int, size: int) -> None:
         except OSError as error:
             if error.errno == errno.ENXIO:
                 break  # a hole up to the end
-        _copy_range(reading, writing, at, end)
-        at = end
+        while at < end:
+            length = min(_CHUNK, end - at)
+            try:
+                done = os.copy_file_range(reading, writing, length, at, at)
+            except OSError as error:
+                if error.errno not in _NOT_THERE:
+                    raise
+                done = _write(writing, os.pread(reading, min(length, 1024 * 1024), at), at)
+            at += done or end - at  # it may be shorter by now
     os.ftruncate(writing, size)
-
-
-def _copy_range(reading: int, writing: int, at: int, end: int) -> None:
-    while at < end:
-        length = min(_CHUNK, end - at)
-        try:
-            done = os.copy_file_range(reading, writing, length, at, at)
-        except OSError as error:
-            if error.errno not in _NOT_THERE:
-                raise
-            done = _write(writing, os.pread(reading, min(length, 1024 * 1024), at), at)
-        if not done:
-            return  # it is shorter by now
-        at += done
 
 
 def _write(writing: int, data: bytes, at: int = 0) -> int:

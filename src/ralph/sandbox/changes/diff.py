@@ -46,8 +46,7 @@ _Seen = tuple[os.stat_result | None, list[str] | None]
 
 
 def _seen(path: str) -> _Seen:
-    """The entry there, and its lines; None for lines that are too many, or no text, or that cannot
-    be read."""
+    """The entry there, and its lines; None if they are too many, no text, or out of reach."""
     try:
         info = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -23,11 +23,9 @@ _WHERE = ("rev-parse", "--path-format=absolute", "--git-path", "hooks", "--show-
 _MOST_LINKS = 40  # as many as the kernel follows
 
 
-def obeyed_paths(project: str, environ: Mapping[str, str]) -> frozenset[str]:
-    """Paths of the project, and all below them, that git would obey after the next change.
-
-    Git is asked on the host, before anything is applied: what it says, somebody trusted.
-    """
+def config_hooks(project: str, environ: Mapping[str, str]) -> frozenset[str]:
+    """Paths of the project, and all below them, that git would obey after the next change. Git is
+    asked on the host, before anything is applied: what it says, somebody trusted."""
     settings = git_output(project, environ, "config", "--list", "--show-origin", "-z")
     where = git_output(project, environ, *_WHERE) or b""
     hooks, top, *_ = [*map(os.fsdecode, where.split(b"\n")), "", ""]
@@ -68,11 +66,8 @@ def _words(settings: bytes, home: str) -> Iterator[str]:
 
 
 def _on_the_way(path: str) -> Iterator[str]:
-    """Names that the way to a path hangs on: each link, what is behind it, and the end.
-
-    A directory that is left by `..` is named with it: nothing in it matters, but it must not
-    become a link.
-    """
+    """Names that the way to a path hangs on: each link, what is behind it, and the end. A directory
+    left by `..` is named with it: nothing in it matters, but it must not become a link."""
     here, steps = "/", path.split("/")
     links = 0
     while steps and links < _MOST_LINKS:

@@ -10,14 +10,16 @@ from ralph.sandbox.changes.commit import Commit
 
 INDEX, PACKED = ".git/index", ".git/packed-refs"
 APART = "it belongs to what somebody changed in git meanwhile"
-_STATE = re.compile(
+# Matches git's state; objects are not, they are in nobody's way.
+is_state = re.compile(
     r"\.git/(?:index|[A-Z_]*HEAD|MERGE_[A-Z]+|packed-refs|(?:refs|logs|sequencer|rebase-[a-z]+)/.+)",
     re.DOTALL,
-)
+).fullmatch
+# Matches what git takes for a lock: whoever made it is gone, or works elsewhere.
+is_lock = re.compile(
+    r"(?:.*/)?\.git/(?:.*/)?[^/]+\.lock(?:/.*)?", re.DOTALL | re.IGNORECASE
+).fullmatch
 _DECIDES = re.compile(r"\.git/(?:index|HEAD|packed-refs|refs/heads/.+)", re.DOTALL)
-_LOCK = re.compile(r"(?:.*/)?\.git/(?:.*/)?[^/]+\.lock(?:/.*)?", re.DOTALL | re.IGNORECASE)
-_REPLACED = b" refs/replace/"
-_MOST = 1 << 30
 _ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # whoever finishes a commit has another
 
 
@@ -26,24 +28,8 @@ def decides(path: str) -> bool:
     return _DECIDES.fullmatch(path) is not None and not is_lock(path)
 
 
-def is_state(path: str) -> bool:
-    """True for git's state; objects are not, they are in nobody's way."""
-    return _STATE.fullmatch(path) is not None
-
-
-def is_lock(path: str) -> bool:
-    """True if git takes it for a lock: whoever made it is gone, or works elsewhere."""
-    return _LOCK.fullmatch(path) is not None
-
-
-def replacements(packed_refs: bytes) -> frozenset[bytes]:
-    """Lines of packed references that put something in the place of other objects."""
-    return frozenset(line for line in packed_refs.splitlines() if _REPLACED in line)
-
-
 class FirstIndex:
-    """The index of the beginning. Git never writes into one, but puts another in its place: so an
-    open file is enough, however large the project is."""
+    """The index of the beginning, as an open file, since git puts another in its place."""
 
     def __init__(self, project: str, moment: int) -> None:
         self._file = -1
@@ -55,7 +41,7 @@ class FirstIndex:
     def keep(self, into: str) -> None:
         if self._file >= 0:
             with suppress(OSError), open(into, "xb", buffering=0) as to:
-                while os.sendfile(to.fileno(), self._file, None, _MOST):
+                while os.sendfile(to.fileno(), self._file, None, 1 << 30):
                     pass
             self.close()
 
@@ -69,8 +55,7 @@ class FirstIndex:
 
 
 def is_refreshed(commit: Commit) -> bool:
-    """True if somebody's index says what it said at the beginning, or what ours says: `git status`
-    writes it anew for the times of the files alone."""
+    """True if somebody's index has only new times, as `git status` writes, or is as ours."""
     now = _entries(commit.project, os.path.join(commit.project, INDEX))
     others = (commit.index, os.path.join(commit.source, INDEX))
     return now is not None and any(now == _entries(commit.project, other) for other in others)

@@ -8,7 +8,9 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
+from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import write_atomically
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Landed
@@ -18,6 +20,7 @@ from ralph.sandbox.changes import apply
 from ralph.sandbox.changes.commit import Commit, read
 from ralph.sandbox.interface import CommitResult, Spared
 from ralph.sandbox.layer_store import JOURNAL, SEALED
+from ralph.text.plain import escaped
 
 _LANDED = "landed.json"  # what was told of it
 _OURS = ("upper", "stage")  # sources that hold nothing but changes
@@ -26,77 +29,65 @@ _UNREADABLE = "all that the turn changed: the list of its changes cannot be read
 _LOST = "all that the turn changed: ralph was killed, and it could not be kept"
 
 
-def finish(commit: Commit, path: str) -> CommitResult:
-    """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
+def carry_out(commit: Commit, path: str) -> CommitResult:
+    """Apply a commit, with a journal in a sandbox's place from which anybody can finish it."""
+    commit.write(os.path.join(path, JOURNAL))
     kept = _applied(commit, path)
-    os.unlink(os.path.join(path, JOURNAL))
+    layer_store.forget_journal(path)
     return kept
 
 
 def _applied(commit: Commit, path: str) -> CommitResult:
-    """Apply a commit; what was not applied is saved, as the layer itself where there is no room for
-    a copy."""
+    """Apply a commit, and save the rest: as the layer itself where there is no room for a copy."""
     kept = apply.apply(commit)
-    above = _held(path)
-    into = os.path.join(above, os.path.basename(path))
+    into = _held(path)
     try:
         return replace(kept, saved=apply.save(commit, kept, into))
     except OSError:
         layer_store.remove(into)
         if os.path.basename(commit.source) not in _OURS:
             raise
-        os.makedirs(above, mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(into), mode=0o700, exist_ok=True)
         os.rename(commit.source, into)
         return replace(kept, saved=into)
 
 
 def _held(path: str) -> str:
-    return os.path.join(os.path.dirname(os.path.dirname(path)), "held")
+    """The place for what a layer holds that was not applied."""
+    sandboxes, name = os.path.split(path)
+    return os.path.join(os.path.dirname(sandboxes), "held", name)
 
 
 def set_aside(path: str, *names: str) -> str:
-    """Move the layer of a directory, which has one of these names, to what is held; "" if it is
-    empty.
-
-    It stays in its file system, so that it takes no room.
-    """
-    layers = [os.path.join(path, name) for name in names]
-    layers = [layer for layer in layers if os.path.isdir(layer)]
-    for layer in layers:
-        os.chmod(layer, 0o700)  # a command may have shut it
-    layer = next(filter(os.listdir, layers), "")
-    if not layer:
-        return ""
-    into = os.path.join(_held(path), os.path.basename(path))
+    """Move the layer of a place, which has one of these names, to what is held, in its file system
+    so that it takes no room; "" if it is empty."""
+    into = _held(path)
     while os.path.lexists(into):
         into += "-again"
-    os.makedirs(_held(path), mode=0o700, exist_ok=True)
-    os.rename(layer, into)
-    return into
+    for layer in filter(os.path.isdir, (os.path.join(path, name) for name in names)):
+        os.chmod(layer, 0o700)  # a command may have shut it
+        if os.listdir(layer):
+            os.makedirs(os.path.dirname(into), mode=0o700, exist_ok=True)
+            os.rename(layer, into)
+            return into
+    return ""
 
 
 def recover(project: str, state: str) -> tuple[CommitResult, ...]:
-    """Tidy up after sandboxes whose owners were killed; the commits that were finished.
-
-    A sealed layer stays until its run goes on, and is told then what became of it. What cannot be
-    finished now (the disk is full) waits for the next.
-    """
+    """Tidy up after sandboxes whose owners were killed; the commits that were finished. A sealed
+    layer stays until its run goes on. What cannot be finished (the disk is full) waits."""
     finished: list[CommitResult] = []
     for path in layer_store.abandoned(state, os.path.realpath(project)):
-        if os.path.exists(os.path.join(path, JOURNAL)):
-            try:
+        with suppress(OSError):
+            if os.path.exists(os.path.join(path, JOURNAL)):
                 finished += _finished(path)
-            except OSError:
-                continue
-        layer_store.forget_journal(path)
+            layer_store.forget_journal(path)
     return tuple(finished)
 
 
 def _finished(path: str) -> Iterator[CommitResult]:
-    """Apply it, unless that was done, and only its journal was left.
-
-    What cannot be read is held; where it was sealed its run does that, and tells it.
-    """
+    """Apply it, unless that was done, and only its journal was left. What cannot be read is held;
+    where it was sealed its run does that, and tells it."""
     commit = _begun(path)
     if commit is None:
         if not os.path.exists(os.path.join(path, SEALED)):
@@ -117,9 +108,7 @@ def _begun(path: str) -> Commit | None:
 
 def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
     """Apply the sealed layer of a place, or move it to `thrown`; asked again, the same answer.
-
-    What had begun to be applied is applied to its end.
-    """
+    What had begun to be applied is applied to its end."""
     reclaimed = layer_store.reclaimed(path)
     if reclaimed is None:
         return Landed(now, kept=False, spared=(_LOST,) if keep else ())
@@ -136,9 +125,8 @@ def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 def _answered(path: str) -> Landed | None:
     try:
-        with open(os.path.join(path, _LANDED), encoding="utf-8") as file:
-            fact = decode_fact(json.load(file))
-    except (OSError, ValueError):
+        fact = decode_fact(json.loads(read_or_nothing(os.path.join(path, _LANDED))))
+    except ValueError:
         return None
     return fact if isinstance(fact, Landed) else None
 
@@ -162,20 +150,14 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 
 def told(kept: CommitResult, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
-    """A commit as a fact. Names stay on one line, whatever bytes they hold: they go into prompts
-    and onto terminals."""
-
-    def shown(path: str) -> str:
-        text = os.fsencode(path).decode("utf-8", "backslashreplace")
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
+    """A commit as a fact. Names stay on one line: they go into prompts and onto terminals."""
     missing = [one for one in (*kept.changed, *kept.failed) if one.why not in apply.NOT_WORK]
     return Landed(
         now,
         kept=True,
         count=count,
-        held=tuple(shown(spared.path) for spared in kept.held),
-        spared=tuple(f"{shown(spared.path)}: {spared.why}" for spared in missing),
+        held=tuple(escaped(spared.path) for spared in kept.held),
+        spared=tuple(f"{escaped(spared.path)}: {spared.why}" for spared in missing),
         saved=kept.saved,
         refused=refused,
         ours=tuple(path for path in kept.applied if path.startswith(".ralph/")),

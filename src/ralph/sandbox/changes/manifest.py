@@ -1,105 +1,120 @@
-"""A tree remembered by the stamps of its files: for sandboxes without a layer of their own."""
+"""Trees remembered by the stamps of their entries: whatever was touched has another stamp."""
 
-import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from ralph.files.digest import digest_of
+from ralph.kernel.value import value
 from ralph.sandbox.changes.by_descriptor import READ, Reach
 from ralph.sandbox.changes.compare import deleted, entry_changes
-from ralph.sandbox.changes.tree import entry_of
-from ralph.sandbox.interface import Change, ChangeKind
-
-_OF_GIT = b".git"
-Stamp = tuple[int, int, int, int, int]
-_Found = dict[bytes, os.stat_result]
+from ralph.sandbox.interface import Change, ChangeKind, FileType, type_of
 
 
-def stamp_of(info: os.stat_result) -> Stamp:
-    """Numbers that differ whenever someone has touched the entry; a directory's times do not
-    count."""
-    if stat.S_ISDIR(info.st_mode):
-        return info.st_mode, info.st_uid, info.st_gid, 0, 0
-    return info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+@value
+class Stamp:
+    """An entry at one moment; it differs whenever someone has touched the entry."""
+
+    entry: FileType
+    mode: int
+    owner: tuple[object, object]
+    content: tuple[object, ...]  # size, number, time of it, of anything; not of directories
+
+
+Listing = Mapping[bytes, Stamp]
+
+
+def differing(before: Listing, now: Listing) -> list[bytes]:
+    """Every path that is new, gone, or not as it was; sorted."""
+    return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
+
+
+def by_stamps(before: Listing, now: Listing) -> Iterator[Change]:
+    """Changes by the stamps alone, for a tree that is its own past."""
+    for path in differing(before, now):
+        old, new = before.get(path), now.get(path)
+        if new is not None:
+            yield Change(os.fsdecode(path), _kind(old, new), new.entry)
+        elif old is not None:
+            yield Change(os.fsdecode(path), ChangeKind.DELETED, old.entry)
+
+
+def against(project: str, tree: Reach, before: Listing, now: Listing) -> Iterator[Change]:
+    """Changes by comparing what has another stamp with the project; a tree need not have more."""
+    with Reach(project) as lower:
+        for path in differing(before, now):
+            new, here = now.get(path), tree.info(path)
+            if new is None:
+                yield from islice(deleted(lower, path), 1)  # what was in it is told by itself
+            elif here is not None:
+                yield from entry_changes(lower, path, lower.seen(path), (tree, path, here))
+            elif new.entry is FileType.OTHER:
+                yield Change(os.fsdecode(path), _kind(before.get(path), new), FileType.OTHER)
+
+
+def _kind(old: Stamp | None, new: Stamp) -> ChangeKind:
+    if new.entry is FileType.LINK:
+        return ChangeKind.SYMLINK
+    if old is None:
+        return ChangeKind.ADDED
+    same = old.entry is new.entry and old.content[:3] == new.content[:3]
+    return ChangeKind.MODE if same and old.mode != new.mode else ChangeKind.MODIFIED
 
 
 class Manifest:
-    """The stamps of every entry at one moment. With `ours` nobody else's work is in the tree, and
-    its modes may be lifted to look at it."""
+    """The stamps of a tree at one moment. With `ours` nobody else's work is in the tree, and its
+    modes may be lifted to look at it."""
 
     def __init__(self, root: str, *, git: bool, ours: bool = False) -> None:
-        self._root = os.fsencode(root)
+        self._root = root
         self._git = git
         self._needs = READ if ours else 0
-        with Reach(self._root, needs=self._needs) as tree:
-            found, _ = self._entries(tree)
-        self._known = {path: stamp_of(info) for path, info in found.items()}
+        self._known: Listing = {}
+        with self._reach() as tree:
+            self._known = self._listed(tree)
 
     def knows(self, path: str) -> bool:
-        """True if it was there."""
         return os.fsencode(path) in self._known
 
     def digest(self, *, but_for: "re.Pattern[bytes]") -> str:
         """All of it in a few letters, without the paths that this matches."""
-        found = sorted(item for item in self._known.items() if not but_for.fullmatch(item[0]))
-        return hashlib.sha256(repr(found).encode()).hexdigest()
+        found = sorted(path for path in self._known if not but_for.fullmatch(path))
+        return digest_of(repr((path, self._known[path])).encode() for path in found)
 
     def changes(self) -> Iterator[Change]:
-        """Changes by the stamps alone, for a tree that is its own past."""
-        with Reach(self._root, needs=self._needs) as tree:
-            for path, info in self._differing(tree):
-                name, was = os.fsdecode(path), self._known.get(path)
-                if info is None:
-                    assert was is not None
-                    yield Change(name, ChangeKind.DELETED, entry_of(was[0]))
-                    continue
-                content = (info.st_ino, info.st_size, info.st_mtime_ns)
-                if stat.S_ISLNK(info.st_mode):
-                    kind = ChangeKind.SYMLINK
-                elif was is None:
-                    kind = ChangeKind.ADDED
-                elif stat.S_ISDIR(info.st_mode) or was[1:4] == content:
-                    kind = ChangeKind.MODE if was[0] != info.st_mode else ChangeKind.MODIFIED
-                else:
-                    kind = ChangeKind.MODIFIED
-                yield Change(name, kind, entry_of(info.st_mode))
+        with self._reach() as tree:
+            yield from by_stamps(self._known, self._listed(tree))
 
     def against(self, project: str) -> Iterator[Change]:
-        """Changes by comparing what has another stamp with the project."""
-        with Reach(self._root, needs=self._needs) as tree, Reach(project) as lower:
-            for path, info in self._differing(tree):
-                if info is None:
-                    yield from islice(deleted(lower, path), 1)  # what was in it is told by itself
-                else:
-                    yield from entry_changes(lower, path, lower.seen(path), (tree, path, info))
+        with self._reach() as tree:
+            yield from against(project, tree, self._known, self._listed(tree))
 
-    def _differing(self, tree: Reach) -> Iterator[tuple[bytes, os.stat_result | None]]:
-        """Every path whose stamp is another now; None is one that is gone."""
-        now, closed = self._entries(tree)
-        for path, info in now.items():
-            if self._known.get(path) != stamp_of(info):
-                yield path, info
-        for path in self._known.keys() - now.keys():
-            if not path.startswith(closed):
-                yield path, None
+    def _reach(self) -> Reach:
+        return Reach(self._root, needs=self._needs)
 
-    def _entries(self, tree: Reach) -> tuple[_Found, tuple[bytes, ...]]:
-        """Everything below, and the beginnings of paths that nobody can see."""
-        found: _Found = {}
-        closed = []
+    def _listed(self, tree: Reach) -> Listing:
+        """Everything below; what nobody can see any more is taken to be as it was."""
+        found: dict[bytes, Stamp] = {}
         waiting = [b""]
         while waiting:
             place = waiting.pop()
             try:
-                listed = tree.entries(place)
+                entries = tree.entries(place)
             except OSError:
-                closed.append(os.path.join(place, b""))
+                below = os.path.join(place, b"")
+                found |= {path: old for path, old in self._known.items() if path.startswith(below)}
                 continue
-            for name, info in listed:
+            for name, info in entries:
                 path = os.path.join(place, name)
-                if self._git or path != _OF_GIT:
-                    found[path] = info
+                if self._git or path != b".git":
+                    found[path] = _stamp_of(info)
                     waiting += [path] if stat.S_ISDIR(info.st_mode) else []
-        return found, tuple(closed)
+        return found
+
+
+def _stamp_of(info: os.stat_result) -> Stamp:
+    entry, content = type_of(info.st_mode), (info.st_size, info.st_ino, info.st_mtime_ns)
+    kept = () if entry is FileType.DIRECTORY else (*content, info.st_ctime_ns)
+    return Stamp(entry, stat.S_IMODE(info.st_mode), (info.st_uid, info.st_gid), kept)

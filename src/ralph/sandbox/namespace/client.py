@@ -5,30 +5,19 @@ import marshal
 import os
 import select
 import signal
-import sys
-from _socket import (
-    AF_UNIX,
-    CMSG_SPACE,
-    MSG_CMSG_CLOEXEC,
-    SCM_RIGHTS,
-    SO_PASSCRED,
-    SOCK_SEQPACKET,
-    SOL_SOCKET,
-    socket,
-    socketpair,
-)
-from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SO_PASSCRED, SOL_SOCKET, socket
+from typing import TYPE_CHECKING, Any
 
+from ralph.files.safe_open import read_or_nothing
 from ralph.processes import keeper_main, procfs
-from ralph.processes.child import Child, Command, Streams, pidfd_of
+from ralph.processes.child import Child, Command, pidfd_of
 from ralph.processes.keeper import Keeper, LostError
 from ralph.processes.keeper_main import Launched
-from ralph.sandbox.namespace.streams import Logged, Passed
+from ralph.sandbox.namespace.streams import Passed
 from ralph.sandbox.policy import MOST_PORTS
 
 if TYPE_CHECKING:
-    from ralph.sandbox.namespace.mounts import MountPlan
+    from ralph.sandbox.namespace.inside import MountPlan
 
 _LARGEST = 65536
 _SCM_CREDENTIALS = 2
@@ -36,6 +25,16 @@ _DESCRIPTORS = 3 + MOST_PORTS
 _ANSWER = 30.0  # seconds; a busy machine may take its time
 _END = 10.0
 _PROGRAM = os.path.join(os.path.dirname(__file__), "maker.py")
+
+_SYSCTLS = (  # a file of /proc/sys, the value that forbids namespaces, what to type
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        b"1",
+        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    ("kernel/unprivileged_userns_clone", b"0", "sudo sysctl kernel.unprivileged_userns_clone=1"),
+    ("user/max_user_namespaces", b"0", "sudo sysctl user.max_user_namespaces=10000"),
+)
 
 
 class RefusedError(Exception):
@@ -45,7 +44,14 @@ class RefusedError(Exception):
         reason = os.strerror(number) if number else "no answer"
         super().__init__(f"cannot {step}: {reason}")
         self.step = step
-        self.number = number
+
+
+def namespace_remedy() -> str:
+    """The command to type, from what the kernel says of itself."""
+    for name, forbids, remedy in _SYSCTLS:
+        if read_or_nothing(f"/proc/sys/{name}").strip() == forbids:
+            return remedy
+    return "In a container ask its host, for example: docker run --privileged ..."
 
 
 class Launcher:
@@ -62,7 +68,7 @@ class Launcher:
             self._owner = os.getpid()
 
     def open(self, plan: "MountPlan") -> "Opened":
-        """A furnished sandbox with nothing running in it."""
+        """A sandbox, ready, with nothing running in it."""
         try:
             return self._open(plan)
         except (BrokenPipeError, ConnectionResetError):
@@ -72,21 +78,35 @@ class Launcher:
     def _open(self, plan: "MountPlan") -> "Opened":
         self.begin()
         assert self._begun is not None
-        ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        ours, theirs = keeper_main.link_pair()
         ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
-        number = theirs.fileno().to_bytes(4, sys.byteorder)
         link = socket(fileno=self._begun.link)
         try:
-            message = marshal.dumps(("open", dict(plan)))
-            link.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, number)])
+            keeper_main.send(link, ("open", dict(plan)), [theirs.fileno()])
             theirs.close()
-            return _ready(ours)
+            return self._ready(ours)
         except BaseException:
             ours.close()
             raise
         finally:
             link.detach()  # it stays with the one that was launched
             theirs.close()
+
+    def _ready(self, link: socket) -> "Opened":
+        if not select.select([link], [], [], _ANSWER)[0]:
+            raise RefusedError("make a sandbox", 0)
+        space = CMSG_SPACE(_DESCRIPTORS * 4) + CMSG_SPACE(12)
+        message, extra, _, _ = link.recvmsg(_LARGEST, space, MSG_CMSG_CLOEXEC)
+        link.setsockopt(SOL_SOCKET, SO_PASSCRED, 0)
+        if not message:
+            raise RefusedError("make a sandbox", errno.ECHILD)
+        word, *rest = marshal.loads(message)  # noqa: S302  ours is the other end
+        if word == "failed":
+            raise RefusedError(*rest)
+        attached = {kind: memoryview(data).cast("i") for _, kind, data in extra}
+        # The kernel says who has sent it, by the number that it has for us.
+        keeper = Inner(Launched(attached[_SCM_CREDENTIALS][0], link.detach()))
+        return Opened(keeper, rest[0], list(attached[SCM_RIGHTS]))
 
     def close(self) -> None:
         begun, self._begun = self._begun, None
@@ -101,80 +121,22 @@ class Opened:
         self.keeper = keeper
         self.kept: str = facts["kept"]
         self.home: str = facts["home"]  # why there is no layer over it, if one was wanted
-        self.upper, self.merged, *rest = descriptors
-        self.listener = rest[0] if rest else None  # the proxy's
-        self.port: int = facts["ports"][0] if rest else 0
-        self.forwards: dict[int, int] = dict(zip(facts["ports"][1:], rest[1:], strict=True))
-
-    def close(self) -> None:
-        """End what runs in it; the layer lives until its descriptors are closed."""
-        self.keeper.close()
+        self.upper, self.merged, *self.listeners = descriptors  # the proxy's, then each port's
+        self.port: int = facts["port"]  # the proxy's
 
     def forget(self) -> None:
-        for descriptor in (self.upper, self.merged):
+        """Close what is open still; the layer lives until then."""
+        for descriptor in (self.upper, self.merged, *self.listeners):
             os.close(descriptor)
 
 
-def _ready(link: socket) -> Opened:
-    if not select.select([link], [], [], _ANSWER)[0]:
-        raise RefusedError("make a sandbox", 0)
-    space = CMSG_SPACE(_DESCRIPTORS * 4) + CMSG_SPACE(12)
-    message, extra, _, _ = link.recvmsg(_LARGEST, space, MSG_CMSG_CLOEXEC)
-    link.setsockopt(SOL_SOCKET, SO_PASSCRED, 0)
-    if not message:
-        raise RefusedError("make a sandbox", errno.ECHILD)
-    word, *rest = marshal.loads(message)  # noqa: S302  ours is the other end
-    if word == "failed":
-        raise RefusedError(*rest)
-    facts: dict[str, Any] = rest[0]
-    attached = {kind: memoryview(data).cast("i") for _, kind, data in extra}
-    # The kernel says who has sent it, by the number that it has for us.
-    keeper = Inner(Launched(attached[_SCM_CREDENTIALS][0], link.detach()))
-    return Opened(keeper, facts, list(attached[SCM_RIGHTS]))
-
-
-class CallerStreams(Streams):
-    """Streams that the caller has and keeps."""
-
-    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
-        self._readers = {}
-        self._theirs = []
-        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
-
-
-class Attaching(Keeper):
-    """A keeper that can also give a child the streams that we have."""
-
-    def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a child on these streams; OSError if it cannot be started."""
-        return self._attached(command, CallerStreams(stdin, stdout, stderr))
-
-    def _attached(self, command: Command, streams: Streams) -> Child:
-        try:
-            return self._start(command, streams)
-        except LostError as error:
-            raise OSError(errno.EAGAIN, f"the keeper was lost: {error}") from error
-
-
-class Inner(Attaching):
+class Inner(Keeper):
     """The keeper in a sandbox, which is its first process: when it ends, everything there ends."""
 
     def __init__(self, begun: Launched) -> None:
         super().__init__(begun=begun)
         self._process = pidfd_of(begun.pid)
         self.begin()
-
-    def __call__(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start a child. A log is written by us: as a descriptor it could be emptied."""
-        if log is None:
-            return super().__call__(command, on_output, on_error)
-        return self._attached(command, Logged(command, log))
 
     def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
         streams = Passed(stdin, stdout, stderr)
@@ -209,7 +171,5 @@ class Inner(Attaching):
     def _spawned(self, command: Command) -> int:
         """The number that a process of the sandbox has for us; 0 if it has ended already."""
         inside = super()._spawned(command)
-        inner = (
-            pid for pid in keeper_main.descendants(self.pid) if procfs.number_inside(pid) == inside
-        )
-        return next(inner, 0)
+        below = keeper_main.descendants(self.pid)
+        return next((pid for pid in below if procfs.number_inside(pid) == inside), 0)

@@ -10,18 +10,18 @@ message each, and ends when Ralph does.
 import os
 import signal
 import sys
-from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair  # the socket module costs 4 ms to import
+from _socket import SHUT_RD, SHUT_WR
+from contextlib import suppress
 
-TYPE_CHECKING = False  # as typing has it
+TYPE_CHECKING = False  # as typing has it; the socket module costs 4 ms to import
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
 _LINK, _LISTENER, _FORWARDS = 3, 4, 5
 _LARGEST_HEAD = 65536
 _CHUNK = 65536
 _PATIENCE = 30.0
-_DEFAULT_PORT = 80
 _USUAL_PORTS = (80, 443)
 _MOST_REFUSED = 100
 _MOST_CLIENTS = 256  # at a time, on each socket; others wait
@@ -33,18 +33,16 @@ _OF_A_FIELD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
 
 class Proxy:
     """Ralph's side: the process is started with the listening sockets, which are then its own.
-
-    `forwards` are `name:port` of this machine, each with the socket on which it is to be had.
-    """
+    `forwards` are `name:port` of this machine, to be had on the sockets that follow the first."""
 
     def __init__(
-        self, listener: int, hosts: tuple[str, ...], forwards: "Mapping[str, int]"
+        self, listeners: "list[int]", hosts: "Sequence[str]", forwards: "Sequence[str]"
     ) -> None:
-        from ralph.processes.keeper_main import spawn_python
+        from ralph.processes.keeper_main import link_pair, spawn_python
 
-        ends = [listener, *forwards.values()]  # to be closed, whatever happens
+        ends = [*listeners]  # to be closed, whatever happens
         try:
-            self._link, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+            self._link, theirs = link_pair()
             ends.insert(0, theirs.detach())
             try:
                 self._pid = spawn_python(__file__, (str(len(forwards)), *forwards, *hosts), ends)
@@ -59,20 +57,16 @@ class Proxy:
 
     def refused(self) -> tuple[str, ...]:
         """Hosts that it has refused so far, each once."""
-        try:
+        with suppress(OSError):  # nothing more, or it is closed
             while name := self._link.recv(_LONGEST_NAME):
                 self._refused.append(name.decode("ascii"))
-        except OSError:
-            pass  # nothing more, or it is closed
         return tuple(self._refused)
 
     def close(self) -> None:
         """End it. What clients were told has been told to us before."""
-        try:
+        with suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
         self.refused()
         self._link.close()
 
@@ -96,7 +90,15 @@ def main() -> None:
     count = int(sys.argv[1])
     forwards, hosts = sys.argv[2 : 2 + count], sys.argv[2 + count :]
     link = socket.socket(fileno=_LINK)
-    told = _Told(link)
+    names: set[str] = set()  # that were told
+
+    def tell(host: str, port: int) -> None:
+        """Tell Ralph whom we refused, as a list would have it, each once and not without end."""
+        name = host.rstrip(".").lower() + ("" if port in _USUAL_PORTS else f":{port}")
+        fits = 0 < len(name) < _LONGEST_NAME and _OF_A_NAME.issuperset(name)
+        if fits and name not in names and len(names) < _MOST_REFUSED:
+            names.add(name)
+            link.send(name.encode("ascii"))
 
     def begin(listener: int, serve: "Callable[[socket.socket], None]") -> None:
         given = (socket.socket(fileno=listener), serve)
@@ -107,25 +109,9 @@ def main() -> None:
     # A client that asks us for such a port, instead of taking it, may have it by either name.
     ports = [target.partition(":")[2] for target in forwards]
     hosts += [f"{name}:{port}" for port in ports for name in ("localhost", "127.0.0.1")]
-    begin(_LISTENER, lambda client: _serve(client, hosts, told))
+    begin(_LISTENER, lambda client: _serve(client, hosts, tell))
     link.recv(1)
     os._exit(0)
-
-
-class _Told:
-    """Tells Ralph whom we refused, each once, and not without end."""
-
-    def __init__(self, link: "socket.socket") -> None:
-        self._link = link
-        self._names: set[str] = set()
-
-    def add(self, host: str, port: int) -> None:
-        """Tell a name as a list would have it; what can be no name is passed over."""
-        name = host.rstrip(".").lower() + ("" if port in _USUAL_PORTS else f":{port}")
-        fits = 0 < len(name) < _LONGEST_NAME and _OF_A_NAME.issuperset(name)
-        if fits and name not in self._names and len(self._names) < _MOST_REFUSED:
-            self._names.add(name)
-            self._link.send(name.encode("ascii"))
 
 
 def _accept(listener: "socket.socket", serve: "Callable[[socket.socket], None]") -> None:
@@ -162,45 +148,43 @@ def _forward(client: "socket.socket", to: str) -> None:
     import socket
 
     name, _, port = to.partition(":")
-    with client:
-        try:
-            server = socket.create_connection((name, int(port)), _PATIENCE)
-        except OSError:
-            return
-        with server:
-            _relay(client, server, b"")
+    try:
+        server = socket.create_connection((name, int(port)), _PATIENCE)
+    except OSError:
+        return
+    with server:
+        _relay(client, server, b"")
 
 
-def _serve(client: "socket.socket", hosts: "list[str]", told: _Told) -> None:
+def _serve(client: "socket.socket", hosts: "list[str]", tell: "Callable[[str, int], None]") -> None:
     import socket
 
-    with client:
-        client.settimeout(_PATIENCE)
-        try:
-            data = b""
-            while b"\r\n\r\n" not in data:
-                chunk = client.recv(_CHUNK)
-                if not chunk or len(data) > _LARGEST_HEAD:
-                    raise ValueError
-                data += chunk
-            head, _, rest = data.partition(b"\r\n\r\n")
-            method, host, port, forward = _asked(head)
-        except (OSError, ValueError):
-            _refuse(client, "400 Bad Request", "this is a proxy for HTTP and CONNECT")
-            return
-        if not allows(hosts, host, port):
-            told.add(host, port)
-            _refuse(client, "403 Forbidden", f"{host}:{port} is not on the sandbox's list")
-            return
-        try:
-            server = socket.create_connection((host, port), _PATIENCE)
-        except OSError as error:
-            _refuse(client, "502 Bad Gateway", f"{host}:{port}: {error}")
-            return
-        with server:
-            if method == "CONNECT":
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            _relay(client, server, forward + rest)
+    client.settimeout(_PATIENCE)
+    try:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            chunk = client.recv(_CHUNK)
+            if not chunk or len(data) > _LARGEST_HEAD:
+                raise ValueError
+            data += chunk
+        head, _, rest = data.partition(b"\r\n\r\n")
+        method, host, port, forward = _asked(head)
+    except (OSError, ValueError):
+        _refuse(client, "400 Bad Request", "this is a proxy for HTTP and CONNECT")
+        return
+    if not allows(hosts, host, port):
+        tell(host, port)
+        _refuse(client, "403 Forbidden", f"{host}:{port} is not on the sandbox's list")
+        return
+    try:
+        server = socket.create_connection((host, port), _PATIENCE)
+    except OSError as error:
+        _refuse(client, "502 Bad Gateway", f"{host}:{port}: {error}")
+        return
+    with server:
+        if method == "CONNECT":
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        _relay(client, server, forward + rest)
 
 
 def _asked(head: bytes) -> tuple[str, str, int, bytes]:
@@ -217,30 +201,25 @@ def _asked(head: bytes) -> tuple[str, str, int, bytes]:
     place, _, path = target[7:].partition("/")
     place = place.rpartition("@")[2]
     host, colon, port = place.rpartition(":") if not place.endswith("]") else ("", "", "")
-    where = (host, int(port)) if colon else (place, _DEFAULT_PORT)
+    where = (host, int(port)) if colon else (place, 80)
     request = f"{method} /{path} {version}".encode("latin-1")
     own = (b"Host: " + place.encode("latin-1"), b"Connection: close")
-    forward = b"\r\n".join([request, *own, *_passed_on(fields), b"", b""])
-    return method, where[0].strip("[]"), where[1], forward
-
-
-def _passed_on(fields: bytes) -> "list[bytes]":
-    """The fields for the server. Whom to call is in the request's first line only: a server may
-    have others by other names. ValueError for what two programs could read in two ways."""
+    # Whom to call is in the request's first line only: a server may have others by other names.
+    # And nothing that two programs could read in two ways.
     kept, names = [], []
     for field in filter(None, fields.split(b"\r\n")):
-        name, colon, rest = field.partition(b":")
+        name, there, rest = field.partition(b":")
         name = name.lower()
-        if not colon or not name or b"\n" in rest or b"\r" in rest:
-            raise ValueError
-        if not _OF_A_FIELD.issuperset(name):
+        plain = b"\n" not in rest and b"\r" not in rest and _OF_A_FIELD.issuperset(name)
+        if not (there and name and plain):
             raise ValueError
         names.append(name)
         if name not in (b"host", b"connection", b"keep-alive") and not name.startswith(b"proxy-"):
             kept.append(field)
     if b"transfer-encoding" in names and b"content-length" in names:
         raise ValueError
-    return kept
+    forward = b"\r\n".join([request, *own, *kept, b"", b""])
+    return method, where[0].strip("[]"), where[1], forward
 
 
 def _relay(client: "socket.socket", server: "socket.socket", first: bytes) -> None:
@@ -258,27 +237,19 @@ def _relay(client: "socket.socket", server: "socket.socket", first: bytes) -> No
 
 
 def _pump(source: "socket.socket", to: "socket.socket") -> None:
-    import socket
-
-    try:
+    with suppress(OSError):
         while chunk := source.recv(_CHUNK):
             to.sendall(chunk)
-    except OSError:
-        pass
-    for end, how in ((to, socket.SHUT_WR), (source, socket.SHUT_RD)):
-        try:
+    for end, how in ((to, SHUT_WR), (source, SHUT_RD)):
+        with suppress(OSError):
             end.shutdown(how)
-        except OSError:
-            pass
 
 
 def _refuse(client: "socket.socket", status: str, why: str) -> None:
     body = f"{why}\n".encode()
     head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    try:
+    with suppress(OSError):
         client.sendall(head.encode() + body)
-    except OSError:
-        pass
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from typing import IO
 
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Child, Command, Exit, Streams
+from ralph.processes.child import CallerStreams, Child, Exit
 
 _CHUNK = 128 * 1024
 _ANONYMOUS = ("pipe:", "socket:")
-# A sandbox has these for its own (`first.py`): null, zero, full, random, urandom.
+# A sandbox has these for its own (`inside.py`): null, zero, full, random, urandom.
 _OWN_DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
 
 
@@ -69,12 +68,26 @@ class _Inlet:
 
     def serve(self, poller: select.poll, descriptor: int) -> bool:
         """Do what is possible now; False if the descriptor is none of ours."""
-        if descriptor == self.source:
-            self._read(poller)
-        elif descriptor == self._pipe:
-            self._write(poller, descriptor)
-        else:
+        reads = descriptor == self.source
+        if self._pipe is None or not (reads or descriptor == self._pipe):
             return False
+        try:
+            if reads:
+                self._data = os.read(descriptor, _CHUNK)
+            else:
+                self._data = self._data[os.write(descriptor, self._data) :]
+            over = reads and not self._data
+        except BlockingIOError:
+            return True
+        except OSError:
+            over = True  # it is a directory, say, or nobody reads it
+        if over:
+            poller.unregister(descriptor)
+            self.close()
+        elif reads or not self._data:
+            poller.unregister(descriptor)
+            other = (self._pipe, select.POLLOUT) if reads else (self.source, select.POLLIN)
+            poller.register(*other)
         return True
 
     def close(self) -> None:
@@ -83,46 +96,18 @@ class _Inlet:
             os.close(self.source)
             self._pipe = None
 
-    def _read(self, poller: select.poll) -> None:
-        try:
-            self._data = os.read(self.source, _CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            self._data = b""  # a directory, say
-        poller.unregister(self.source)
-        if self._data and self._pipe is not None:
-            poller.register(self._pipe, select.POLLOUT)
-        else:
-            self.close()
 
-    def _write(self, poller: select.poll, pipe: int) -> None:
-        try:
-            self._data = self._data[os.write(pipe, self._data) :]
-        except BlockingIOError:
-            return
-        except OSError:
-            poller.unregister(pipe)
-            self.close()  # nobody reads it
-            return
-        if not self._data:
-            poller.unregister(pipe)
-            poller.register(self.source, select.POLLIN)
-
-
-class Passed(Streams):
-    """Streams that the caller has and keeps: as they are where that is harmless, else by pipes."""
+class Passed(CallerStreams):
+    """Streams of the caller's: as they are where that is harmless, else by pipes."""
 
     def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
-        self._readers = {}
-        self._theirs = []
+        super().__init__(stdin, stdout, stderr)
         self._outlets: list[_Outlet] = []
         self._inlet: _Inlet | None = None
-        self.stdin = stdin
         if not is_harmless(stdin):
-            theirs, ours = os.pipe()
+            self.stdin, ours = os.pipe()
+            self._theirs.append(self.stdin)
             self._inlet = _Inlet(os.dup(stdin), ours)
-            self.stdin = self._own(theirs)
         self.stdout = self._passed(stdout, "stdout")
         same = os.path.samestat(os.fstat(stdout), os.fstat(stderr))  # what was said stays in order
         self.stderr = self.stdout if same else self._passed(stderr, "stderr")
@@ -144,14 +129,6 @@ class Passed(Streams):
         self._readers[ours] = outlet = _Outlet(ours, to, name)
         self._outlets.append(outlet)
         return theirs
-
-
-class Logged(Streams):
-    def __init__(self, command: Command, log: IO[bytes]) -> None:
-        super().__init__(command, None, None, None)
-        ours = next(iter(self._readers))
-        self._readers[ours] = _Outlet(ours, log.fileno(), "the log")
-        self.stderr = self.stdout  # what was said stays in order
 
 
 class _Served(Child):

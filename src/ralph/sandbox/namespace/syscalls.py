@@ -5,6 +5,7 @@ Standard library only and quick to import: not by ctypes, which costs every star
 
 import _ctypes
 import os
+from contextlib import suppress
 from sys import byteorder as _ORDER  # noqa: N812
 
 CLONE_NEWNS = 0x00020000
@@ -50,21 +51,14 @@ _KEYS = {
     0x80000016: 278,  # s390x
 }
 
-
-TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
-if TYPE_CHECKING:
-    _Simple = _ctypes._SimpleCData[int]  # noqa: SLF001  ctypes does so too
-    _Array = _ctypes.Array["_Byte"]
-else:
-    _Simple = _ctypes._SimpleCData  # noqa: SLF001
-    _Array = _ctypes.Array
+_Simple = _ctypes._SimpleCData  # noqa: SLF001  ctypes does so too
 
 
-class _Int(_Simple):  # what ctypes calls c_int
+class _Int(_Simple):  # type: ignore[type-arg]  # what ctypes calls c_int
     _type_ = "i"
 
 
-class _Byte(_Simple):
+class _Byte(_Simple):  # type: ignore[type-arg]
     _type_ = "B"
 
 
@@ -128,28 +122,10 @@ def be_untouchable() -> None:
 def forbid_keys() -> None:
     """Have no system call for keys, from now on and below us: the kernel's keyrings belong to a
     user or a session, and no namespace holds them off. A kernel without filters stays as it is."""
-    program = b"".join(
-        code.to_bytes(2, _ORDER) + bytes((then, otherwise)) + operand.to_bytes(4, _ORDER)
-        for code, operand, then, otherwise in _filter()
-    )
-
-    class Program(_Array):
-        _type_ = _Byte
-        _length_ = len(program)
-
-    held = Program.from_buffer_copy(program)
-    size, at = len(program) // 8, _ctypes.addressof(held)
-    try:
-        _call("prctl", _PR_SET_SECCOMP, _FILTER, size.to_bytes(8, _ORDER) + at.to_bytes(8, _ORDER))
-    except OSError:
-        pass
-
-
-def _filter() -> "list[tuple[int, int, int, int]]":
-    """Each an instruction, what it is done with, and how many to skip if so, and if not."""
-    program = [(_LOAD, _ARCHITECTURE, 0, 0)]
+    # Each an instruction, what it is done with, and how many to skip if so, and if not.
+    rows = [(_LOAD, _ARCHITECTURE, 0, 0)]
     for architecture, first in _KEYS.items():
-        program += [
+        rows += [
             (_IF_EQUAL, architecture, 0, 6),
             (_LOAD, _NUMBER, 0, 0),
             (_AND, _BUT_FOR_X32, 0, 0),
@@ -158,4 +134,17 @@ def _filter() -> "list[tuple[int, int, int, int]]":
             (_RETURN, _NO_SUCH_CALL, 0, 0),
             (_RETURN, _ALLOW, 0, 0),
         ]
-    return [*program, (_RETURN, _ALLOW, 0, 0)]
+    rows.append((_RETURN, _ALLOW, 0, 0))
+    program = b"".join(
+        code.to_bytes(2, _ORDER) + bytes((then, otherwise)) + operand.to_bytes(4, _ORDER)
+        for code, operand, then, otherwise in rows
+    )
+
+    class Program(_ctypes.Array[_Byte]):
+        _type_ = _Byte
+        _length_ = len(program)
+
+    held = Program.from_buffer_copy(program)
+    size, at = len(program) // 8, _ctypes.addressof(held)
+    with suppress(OSError):
+        _call("prctl", _PR_SET_SECCOMP, _FILTER, size.to_bytes(8, _ORDER) + at.to_bytes(8, _ORDER))

@@ -22,65 +22,60 @@ from ralph.sandbox.interface import (
 
 Open = Callable[[str, SandboxPolicy], Sandbox]
 
-# Prints what it could do and must not, a word a line; its arguments are a port, a hidden file, and
-# a path outside. The socket module would be slow to import.
-OVERLAY = """
+# Prints what it could do and must not, a word a line; its arguments are a port, what is hidden, and
+# paths outside. The socket module would be slow to import.
+_PROGRAM = """
 import os, sys, _socket
 open("inside", "w").write("x")
-try:
-    open(sys.argv[3], "w").write("x")
-    print("wrote outside")
-except OSError:
-    pass
 if os.path.exists(sys.argv[2]):
     print("saw what is hidden")
-if not os.statvfs("/usr").f_flag & os.ST_RDONLY:
-    print("could write the host")
 try:
     _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).connect(("127.0.0.1", int(sys.argv[1])))
     print("called")
 except OSError:
     pass
-print("done")
+"""
+OVERLAY = """
+try:
+    open(sys.argv[3], "w").write("x")
+    print("wrote outside")
+except OSError:
+    pass
+if not os.statvfs("/usr").f_flag & os.ST_RDONLY:
+    print("could write the host")
 """
 
 
 def tried(
-    open_: Open, policy: SandboxPolicy, program: str, prepare: Callable[[str], None]
+    open_: Open, policy: SandboxPolicy, more: str, prepare: Callable[[str], None]
 ) -> Capabilities:
-    """The abilities of a backend by a trial; `prepare` gets the empty project first."""
+    """The abilities of a backend by a trial of `more`; `prepare` gets the empty project first."""
+    program = f"{_PROGRAM}{more}print('done')"
     try:
         ensure_state_root(policy.state)
         with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as directory:
-            return _trial(open_, directory, policy, program, prepare)
+            project, state = (os.path.join(directory, name) for name in ("project", "state"))
+            secret = os.path.join(state, "secret")
+            for path in (project, state, secret):
+                os.mkdir(path)
+            prepare(project)
+            before = os.listdir(project)
+            outside = [os.path.join(path, "outside") for path in (state, directory, project)]
+            own = replace(policy, state=state, hidden=(policy.state,), network=OFF)
+            output = bytearray()
+            with socket.create_server(("127.0.0.1", 0)) as listener, open_(project, own) as sandbox:
+                port = str(listener.getsockname()[1])
+                python = (os.path.realpath(sys.executable), "-I", "-S", "-c", program)
+                argv = (*python, port, secret, *outside)
+                sandbox.spawn(argv, output.extend, output.extend).wait(lambda: None)
+                seen = sandbox.changes() == (Change("inside", ChangeKind.ADDED, FileType.FILE),)
+                why = sandbox.capabilities.why
+            clean = os.listdir(project) == before and not any(map(os.path.exists, outside))
     except RalphError as error:
         return unusable(f"{error.message}. {error.remedy}")
     except OSError as error:
         return unusable(str(error))
-
-
-def _trial(
-    open_: Open, directory: str, policy: SandboxPolicy, program: str, prepare: Callable[[str], None]
-) -> Capabilities:
-    project, state = (os.path.join(directory, name) for name in ("project", "state"))
-    for path in (project, state):
-        os.mkdir(path)
-    secret = os.path.join(state, "secret")
-    with open(secret, "w", encoding="ascii"):
-        pass
-    prepare(project)
-    before = os.listdir(project)
-    outside = [os.path.join(path, "outside") for path in (state, directory, project)]
-    own = replace(policy, state=state, hidden=(policy.state,), network=OFF)
-    output = bytearray()
-    with socket.create_server(("127.0.0.1", 0)) as listener, open_(project, own) as sandbox:
-        port = str(listener.getsockname()[1])
-        argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", program, port, secret, *outside)
-        sandbox.spawn(argv, output.extend, output.extend).wait(lambda: None)
-        seen = sandbox.changes() == (Change("inside", ChangeKind.ADDED, FileType.FILE),)
-        why = sandbox.capabilities.why
     said = output.decode("utf-8", "replace").strip().splitlines()
-    clean = os.listdir(project) == before and not any(map(os.path.exists, outside))
     if said not in (["done"], ["called", "done"]) or not clean:
         return unusable(f"a trial failed: {'; '.join(said) or 'nothing was said'}")
     return Capabilities(True, seen, "called" not in said, why, usable=seen)

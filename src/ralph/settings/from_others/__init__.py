@@ -1,1 +1,1 @@
-"""Takes over the settings of other loops, one module each. Public: `catalog`, `merge`, `draft`."""
+"""Takes over the settings of other loops. Public: `catalog`, `keys`, `merge`, `draft`."""

@@ -1,22 +1,10 @@
-"""Settings of other loops, as ours: the loop that a file belongs to, and its settings in our
-words."""
+"""Finds the loop that a file of settings belongs to, and puts its settings into our words."""
 
-import importlib
 import os
 import re
-from typing import Any
 
-from ralph.kernel.value import value
 from ralph.settings.from_others.draft import Draft
 
-_MODULES = {  # what its keys mean, and how it is written
-    "ralph-cli": ("ralph.settings.from_others.ralph_cli", "ralph.settings.from_others.ralph_cli"),
-    "ralph-orchestrator": ("ralph.settings.from_others.orchestrator", "ralph.files.yaml_text"),
-    "ralph-tui": ("ralph.settings.from_others.tui", "ralph.settings.from_others.tui"),
-    "ralphy": ("ralph.settings.from_others.ralphy", "ralph.files.yaml_text"),
-    "ralphrc": ("ralph.settings.from_others.ralphrc", "ralph.settings.from_others.ralphrc"),
-}
-LOOPS = tuple(_MODULES)
 FILES = "ralph.yml, .ralph-tui/config.toml, .ralphy/config.yaml, .ralphrc, .ralph/settings.json"
 _LARGEST = 1 << 20  # characters
 _KEY = re.compile(r"^(?:\[\[?)?([A-Za-z_][\w-]*)[ \t]*(?:\]|[:=])", re.MULTILINE)
@@ -30,15 +18,6 @@ _ORCHESTRATOR = (
 _TUI = ("tracker agent", "defaultTracker", "defaultAgent", "agent maxIterations", "trackers")
 _RALPHY = ("commands boundaries", "commands rules")
 _YAML = (".yml", ".yaml")
-
-
-@value
-class Mapped:
-    """Another loop's settings in our words."""
-
-    loop: str
-    settings: dict[str, Any]  # as settings.json has them
-    lost: tuple[str, ...] = ()  # the keys that are not taken over, each with why
 
 
 def fits(name: str, text: str) -> str | None:
@@ -72,23 +51,24 @@ def _any(sets: tuple[str, ...], keys: frozenset[str]) -> bool:
     return any(keys.issuperset(wanted.split()) for wanted in sets)
 
 
-def read(name: str, text: str) -> Mapped:
-    """Such a file in our words; ValueError, with a reason, for what cannot be read, or belongs to
-    no loop that is known."""
+def read(name: str, text: str) -> Draft:
+    """Such a file in our words; ValueError, with a reason, for what is none or cannot be read."""
     loop = fits(name, text)
     if loop is None:
         raise ValueError(f"no settings of a loop that is known; those are {FILES}")
     if len(text) > _LARGEST:
         raise ValueError("it is larger than any settings are")
-    meaning, syntax = (importlib.import_module(one) for one in _MODULES[loop])
-    document = syntax.load(text.removeprefix("\ufeff"))
-    if document is None:
-        document = {}
-    if not isinstance(document, dict):
-        raise ValueError("keys with values are expected")
-    draft = Draft()
+    from ralph.settings.from_others.keys import LOOPS
+
+    load, fill = LOOPS[loop]
+    draft = Draft(loop)
     try:
-        meaning.fill(draft, document)
+        document = load(text.removeprefix("\ufeff"))
+        if document is None:
+            document = {}
+        if not isinstance(document, dict):
+            raise ValueError("keys with values are expected")
+        fill(draft, document)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    return Mapped(loop, draft.settings, tuple(draft.lost))
+    return draft

@@ -1,20 +1,26 @@
 """Settings of another loop on their way to ours: rules by key, and what has no place here."""
 
 import math
+import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from ralph.agents.kinds import KINDS
+from ralph.settings.load import merge
+from ralph.settings.paths import Json, nested
 from ralph.text.plain import plain
 from ralph.text.redact import redacted
 
-Json = dict[str, Any]
-Rule = Callable[["Draft", str, Any], None]
+Rule = str | Callable[["Draft", str, Any], None]  # why a key is lost, or what to do with it
 Convert = Callable[[Any], Any]  # ValueError, with why, for what cannot be taken over
 
 NO_PLACE = "Ralph has no such setting"
 FOR_PROMPT = "it is for the prompt: write it into the prompt, or into AGENTS.md"
 SECRET = "it may hold a secret, and those are not copied"  # noqa: S105  it holds none
+_ALIASES = {"claude-code": "claude", "cursor": "cursor-agent"}
 _MOST = 1_000_000_000
 _MOST_VALUES = 10_000
 _SECRET_FLAG = re.compile(
@@ -22,13 +28,14 @@ _SECRET_FLAG = re.compile(
 )
 
 
+@dataclass
 class Draft:
-    """The settings taken over so far, and the keys that are not."""
+    """The settings of another loop in our words, so far, and the keys that are not taken over."""
 
-    def __init__(self) -> None:
-        self.settings: Json = {}
-        self.lost: list[str] = []
-        self._set_by: dict[str, str] = {}
+    loop: str
+    settings: Json = field(default_factory=dict)  # as settings.json has them
+    lost: list[str] = field(default_factory=list)  # keys, each with why
+    _set_by: dict[str, str] = field(default_factory=dict)
 
     def lose(self, key: str, why: str) -> None:
         """Note a key that is not taken over. Its value is never told: it may be a secret."""
@@ -44,11 +51,7 @@ class Draft:
             self.lose(key, SECRET)
         else:
             self._set_by[path] = key
-            *above, last = path.split(".")
-            group = self.settings
-            for name in above:
-                group = group.setdefault(name, {})
-            group[last] = value
+            self.settings = merge(self.settings, nested(path.split("."), value))
 
     def take(self, key: str, path: str, value: object, convert: Convert) -> None:
         """Set our setting from their value, or note why that cannot be."""
@@ -60,9 +63,11 @@ class Draft:
             self.put(key, path, converted)
 
 
-def walk(draft: Draft, document: Mapping[Any, Any], rules: Mapping[str, Rule]) -> None:
-    """Let the rule of each key speak; what has none is lost. A rule has all that is below its
-    key."""
+def walk(
+    draft: Draft, document: Mapping[Any, Any], rules: Mapping[str, Rule], place: str = ""
+) -> None:
+    """Let the rule of each key speak; it has all below its key. A key without a rule is lost.
+    People are told the `place` of the document in front of each key."""
     above = {name[:at] for name in rules for at, letter in enumerate(name) if letter == "."}
     left = _MOST_VALUES
 
@@ -75,12 +80,13 @@ def walk(draft: Draft, document: Mapping[Any, Any], rules: Mapping[str, Rule]) -
             key = f"{prefix}{name}"
             if value is None or value in ({}, [], ""):
                 continue  # it says nothing
-            if key in rules:
-                rules[key](draft, key, value)
+            rule = rules.get(key, NO_PLACE)
+            if not isinstance(rule, str):
+                rule(draft, f"{place}{key}", value)
             elif key in above and isinstance(value, dict):
                 group(value, f"{key}.")
             else:
-                draft.lose(key, NO_PLACE)
+                draft.lose(f"{place}{key}", rule)
 
     group(document, "")
 
@@ -88,21 +94,26 @@ def walk(draft: Draft, document: Mapping[Any, Any], rules: Mapping[str, Rule]) -
 # Rules
 
 
+def rows(table: Mapping[str, Rule]) -> dict[str, Rule]:
+    """The rules of a table, each with the keys that it is for."""
+    return {key: rule for keys, rule in table.items() for key in keys.split()}
+
+
 def to(path: str, convert: Convert) -> Rule:
     """A key that means the same as ours, after its value is converted."""
     return lambda draft, key, value: draft.take(key, path, value, convert)
 
 
-def lost(why: str) -> Rule:
-    return lambda draft, key, _: draft.lose(key, why)
+def nothing(*_: object) -> None:
+    """Drop a key that says nothing to us."""
 
 
-def unless_zero(rule: Rule) -> Rule:
-    """0 is no limit there, as is no setting with us."""
+def limit(path: str, convert: Convert) -> Rule:
+    """A limit; 0 is none there, as is no setting with us."""
 
     def checked(draft: Draft, key: str, value: object) -> None:
         if isinstance(value, bool) or value not in (0, "0"):
-            rule(draft, key, value)
+            draft.take(key, path, value, convert)
 
     return checked
 
@@ -120,6 +131,25 @@ def completion(draft: Draft, key: str, value: object) -> None:
     draft.take(key, "completionResponse", value, _promise)
     if draft.settings.get("completionResponse"):
         draft.settings.setdefault("tellCompletion", True)
+
+
+def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = ("", None)) -> None:
+    """Take over their name for the agent, and the command that they run in its place: each with its
+    key, and None where they do not say."""
+    known = _ALIASES.get(name[1], name[1]) if isinstance(name[1], str) else None
+    kind = known if known in KINDS else None
+    if command[1]:
+        draft.take(command[0], "agent.command", command[1], text)
+        try:
+            words = shlex.split(str(command[1]))
+        except ValueError:
+            words = []
+        if name[1] and kind != (os.path.basename(words[0]) if words else ""):
+            draft.put(name[0], "agent.kind", kind or "text")
+    elif kind:
+        draft.put(name[0], "agent.command", kind)
+    elif name[1] not in (None, "", "auto"):
+        draft.lose(name[0], "Ralph does not know this agent; set agent.command to how it is called")
 
 
 # What values become

@@ -8,7 +8,7 @@ class Grammar(NamedTuple):
     """One CLI's options, and what it says of itself."""
 
     version: str
-    help: str
+    help: str = "Usage: agent [prompt]\n"
     values: frozenset[str] = frozenset()  # options that take the next word
     subcommands: frozenset[str] = frozenset()
     usage_error: int = 1  # exit code when it does not understand its arguments
@@ -20,7 +20,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TEXT = Grammar("agent 1.0.0", "Usage: agent [prompt]\n")
+TEXT = Grammar("agent 1.0.0")
 GRAMMARS = {
     "claude": Grammar(
         version="2.1.197 (Claude Code)",
@@ -76,29 +76,10 @@ Options:
     ),
     "amp": Grammar(
         version="0.0.1763000000 (scripted)",
-        help="""Usage: amp [options] [command]
-
-Options:
-  -V, --version
-  --dangerously-allow-all
-  --stream-json
-  -x, --execute [message]
-""",
         values=words("--mode --settings-file --log-level --log-file --mcp-config"),
     ),
     "gemini": Grammar(
         version="0.61.0",
-        help="""Usage: gemini [options] [command]
-
-Options:
-  -m, --model                     Model  [string]
-  -p, --prompt                    Run in non-interactive (headless) mode with the given prompt.
-      --skip-trust                Trust the current workspace for this session.  [boolean]
-  -y, --yolo                      Automatically accept all actions?  [boolean]
-      --approval-mode             Set the approval mode  [string]
-      --allowed-mcp-server-names  Allowed MCP server names  [array]
-  -o, --output-format             The format of the CLI output.  [string]
-""",
         values=words(
             "-m --model -p --prompt -o --output-format --approval-mode --policy --allowed-tools "
             "--allowed-mcp-server-names --include-directories -e --extensions --session-id"
@@ -107,13 +88,6 @@ Options:
     ),
     "opencode": Grammar(
         version="1.18.33",
-        help="""opencode run [message..]
-
-Options:
-  -m, --model        model to use in the format of provider/model
-      --format       format: default (formatted) or json (raw JSON events)
-      --auto         auto-approve permissions that are not explicitly denied (dangerous!)
-""",
         values=words(
             "-m --model --format --agent -s --session -f --file --title --command --attach --port "
             "--variant --dir --log-level"
@@ -123,18 +97,15 @@ Options:
     ),
     "copilot": Grammar(
         version="GitHub Copilot CLI 1.0.102.",
-        help="Usage: copilot [OPTIONS] [COMMAND]\n",
         values=words("-p --prompt --model --agent --allow-tool --deny-tool"),
         prompts=words("-p --prompt"),
     ),
     "cursor-agent": Grammar(
         version="2026.08.04-aaa8809",
-        help="Usage: cursor-agent [options] [command] [prompt...]\n",
         values=words("--output-format --model -m --mode --resume --workspace"),
     ),
     "goose": Grammar(
         version="1.20.0",
-        help="Usage: goose run [OPTIONS]\n",
         values=words("-t --text -i --instructions --model --provider"),
         subcommands=words("run"),
         usage_error=2,
@@ -220,9 +191,6 @@ class Arguments:
         if self.kind == "claude" and (new := NEW_IN_CLAUDE & self.options.keys()):
             unknown = sorted(new - set(help_text.replace(",", " ").split()))
             return f"error: unknown option '{unknown[0]}'" if unknown else None
-        return self._contradiction()
-
-    def _contradiction(self) -> str | None:
         names = self.options.keys()
         if self.kind == "gemini" and "--approval-mode" in names and names & {"-y", "--yolo"}:
             return "Cannot use both --yolo (-y) and --approval-mode together."

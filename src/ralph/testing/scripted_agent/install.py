@@ -18,13 +18,9 @@ START = (
 def install_agent(
     directory: str, script: object, *, kind: str = "claude", name: str | None = None
 ) -> str:
-    """Write an executable `directory/<name or kind>` that plays `script`; returns its path.
-
-    `script` is a list of turns, or `{"turns": […], "after": "repeat" | "stop", "version": "…",
-    "help": "…"}`; see `script.ScriptedTurn`. The kind is whose stream the
-    agent speaks: claude, codex, amp, gemini or opencode; others print plain text. Installing again
-    begins a new script.
-    """
+    """Write an executable `directory/<name or kind>` that plays `script`, a list of turns or a
+    whole `script.Book`; returns its path. The kind is whose stream the agent speaks: claude, codex,
+    amp, gemini or opencode; others print plain text. Installing again begins a new script."""
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(os.path.abspath(directory), name or kind)
     for leftover in ("count", "calls.jsonl", "probes.jsonl"):
@@ -40,10 +36,8 @@ def install_agent(
 
 
 def calls(path: str) -> list[dict[str, Any]]:
-    """Every call of the agent at `path` so far, in order: argv, prompt, cwd, pid, env, time.
-
-    `env` has every name; the value only of RALPH_* and a few others, else None.
-    """
+    """Every call of the agent at `path` so far, in order: argv, prompt, cwd, pid, env, time. `env`
+    has every name; the value only of RALPH_* and a few others, else None."""
     return _read(f"{script_path(path)}.calls.jsonl")
 
 
@@ -53,7 +47,6 @@ def probes(path: str) -> list[dict[str, Any]]:
 
 
 def script_path(path: str) -> str:
-    """The script of the agent at `path`."""
     return f"{path}.script"
 
 

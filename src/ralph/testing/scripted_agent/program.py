@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ralph.testing.scripted_agent.commandline import Arguments
-from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall
-from ralph.testing.scripted_agent.dialects.speech import voice_for
+from ralph.testing.scripted_agent.dialects.speech import Lines, ScriptedCall, voice_for
 from ralph.testing.scripted_agent.script import (
     AgentScript,
     ScriptedTool,
@@ -91,7 +90,11 @@ class Performance:
 
     def play(self) -> int:
         """Do everything the turn says; the exit code."""
-        self.set_signals()
+        for name, code in self.voice.leaves.items():
+            signal.signal(signal.Signals[f"SIG{name}"], leaving(code))
+        for name in self.turn.get("ignore", []):
+            # A handler, not SIG_IGN: what the agent starts must not inherit it.
+            signal.signal(signal.Signals[f"SIG{name}"], lambda *_: None)
         try:
             self.prepare()
             self.speak()
@@ -103,16 +106,8 @@ class Performance:
         time.sleep(hang if hang != "before" else 0)
         return code
 
-    def set_signals(self) -> None:
-        for name, code in self.voice.leaves.items():
-            signal.signal(signal.Signals[f"SIG{name}"], leaving(code))
-        for name in self.turn.get("ignore", []):
-            # A handler, not SIG_IGN: what the agent starts must not inherit it.
-            signal.signal(signal.Signals[f"SIG{name}"], lambda *_: None)
-
     def prepare(self) -> None:
         """Do what comes before the first word."""
-        time.sleep(self.turn.get("delay", 0))
         for path, content in self.turn.get("files", {}).items():
             write_file(path, content)
         for command in self.turn.get("spawn", []):
@@ -166,7 +161,6 @@ class Performance:
             write(1, b"x" * (size - 1) + b"\n")
 
     def print_asides(self) -> None:
-        """The list, the sub-agent and the hook."""
         if "todo" in self.turn:
             self.print(self.voice.plans(self.turn["todo"]))
         if "subagent_text" in self.turn:
@@ -198,15 +192,12 @@ class Performance:
         return self.turn.get("exit", 0)
 
     def print(self, lines: Lines) -> int:
-        """Print lines at the turn's pace; how many there were."""
+        """Print lines; how many there were."""
+        compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         count = 0
-        for line in lines:
-            count += 1
-            text = line
-            if not isinstance(line, str):
-                text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        for count, line in enumerate(lines, 1):  # noqa: B007  there may be none
+            text = line if isinstance(line, str) else compact(line)
             write(1, f"{text}\n".encode("utf-8", "surrogateescape"))
-            time.sleep(self.turn.get("pace", 0))
         return count
 
 
@@ -222,11 +213,8 @@ def write_file(path: str, content: str) -> None:
 
 
 def run_command(command: str) -> tuple[str, int]:
-    """Run a tool's command; its output and exit code.
-
-    It has a session of its own, as Claude Code's have: it outlives SIGTERM and SIGKILL of the
-    agent, and only SIGINT takes it along.
-    """
+    """Run a tool's command; its output and exit code. It has a session of its own, as Claude Code's
+    have: it outlives SIGTERM and SIGKILL of the agent, and only SIGINT takes it along."""
     import subprocess
 
     process = subprocess.Popen(

@@ -53,7 +53,6 @@ class ScriptedTurn(TypedDict, total=False):
 
     prompt_must: list[str]  # regexes the prompt has to match, or exit 97
     ignore: list[str]  # signals: "INT", "TERM"
-    delay: float  # seconds before anything
     files: dict[str, str]  # written in the current directory
     spawn: list[str | Spawned]
     stderr: str
@@ -75,7 +74,6 @@ class ScriptedTurn(TypedDict, total=False):
     no_result: bool
     hang: float | Literal["before"]  # seconds between result and exit; or never a word
     exit: int
-    pace: float  # seconds between lines
 
 
 class Book(TypedDict, total=False):

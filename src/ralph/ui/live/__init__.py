@@ -1,4 +1,4 @@
 """The part of the screen that moves while a run works.
 
-Public: `region`, `activity`, `board`, `tagged`.
+Public: `activity`, `region`.
 """

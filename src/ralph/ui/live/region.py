@@ -32,8 +32,7 @@ _HEIGHT = 24
 
 
 class LiveLine:
-    """Draws a line, or some, erases them for others, and draws them again. The cursor is never
-    hidden.
+    """Draws lines, erases them for others, and draws them again. The cursor is never hidden.
 
     `width` is asked at each drawing, so a resized window is followed; 0 is no place to draw. Of
     its `height` they take at most one half. `pace` is the seconds between two drawings in the long
@@ -62,7 +61,6 @@ class LiveLine:
         self._frame = 0
 
     def advance(self) -> None:
-        """Let the mark in front move on."""
         self._frame += 1
 
     def draw(self, moments: Sequence[Doing]) -> None:
@@ -88,7 +86,6 @@ class LiveLine:
         return self.lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
 
     def erase(self) -> None:
-        """Take it away, if it is there."""
         if self._shown:
             self._shown = ""
             self._channel.put(_ERASE)

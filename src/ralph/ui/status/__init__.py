@@ -1,1 +1,1 @@
-"""The report of `ralph status`. Public: `report`, `lines`, `spending`."""
+"""The report of `ralph status`. Public: `report`, `spending`."""

@@ -1,5 +1,6 @@
-"""One run as `ralph status` knows it: what it is doing, in words, and all of it for programs."""
+"""One run as `ralph status` knows it, in words and for programs; many runs as a table."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, assert_never
 
@@ -10,17 +11,32 @@ from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role
-from ralph.kernel.value import value
-from ralph.kernel.verdict import Accept
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Accept, is_interrupted
 from ralph.kernel.world import Signals
-from ralph.text.plain import clean
-from ralph.text.redact import redact
-from ralph.text.words import counted, duration
-from ralph.ui.lines import coming_time
-from ralph.ui.live.board import Tally, with_workers
-from ralph.ui.proof import owed_dicts, proof_dict
+from ralph.text.plain import clean, columns, first_line, one_line, safe, shorten
+from ralph.text.words import counted, duration, money, number
+from ralph.ui.closing import closing_lines, cost_words, owed_lines, proof_dict, proof_words
+from ralph.ui.lines import Briefing, Line, coming_time
+from ralph.ui.live.activity import Tally, with_workers
+from ralph.ui.replay import briefing_of, tidy
+from ralph.ui.style import Style, Tone, aligned
 
 _DAY = 86_400
+_LABEL = 11  # columns
+_LINE_SHOWN = 4096
+_NARROWEST = 20
+_CUT = ("Task", "Last", "Workers")  # words of others, of any length
+_TONES = {
+    Life.RUNNING: Tone.CALL,
+    Life.WAITING: Tone.NOTICE,
+    Life.PAUSED: Tone.NOTICE,
+    Life.CRASHED: Tone.BAD,
+    Life.UNKNOWN: Tone.BAD,
+}
+_HEADINGS = ("RUN", "STATE", "PROFILE", "TURNS", "SPENT", "AGE", "WORKSPACE")
+_ENDLESS = 10_000  # columns where nothing has to fit
+_LEAST_WORKSPACE = 10
 
 
 @value
@@ -47,7 +63,6 @@ class Report:
 
     @property
     def live(self) -> bool:
-        """True if its process runs."""
         return self.pid is not None
 
     @property
@@ -72,15 +87,11 @@ class Report:
 
     @property
     def iteration(self) -> int:
-        """The number of turns that have begun."""
         return self.spent.iterations if self.is_crew else self.state.iteration
 
     @property
     def tally(self) -> Tally:
         return Tally.of(self.state, self.ahead)
-
-
-# ------------------------------------------------------------------ what it is doing
 
 
 def phase_of(report: Report) -> str | None:
@@ -167,7 +178,133 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
-# ------------------------------------------------------------------ for programs
+def report_lines(report: Report, style: Style) -> list[str]:
+    """The run, a line for each thing worth knowing; the most important at the top, and at the
+    bottom what to do next. The agent's words are cut to the terminal, paths never."""
+    rows = [line for label, lines in _fields(report) for line in _labelled(label, lines, style)]
+    lines = (*rows, *_last_words(report))
+    return [style.paint(safe(each.text).replace("\n", " "), each.tone) for each in lines]
+
+
+def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
+    started, state = report.started, report.state
+    profile = f" ({started.profile})" if started else ""
+    yield "Run", [Line(f"{report.run}{profile}")]
+    yield "State", [Line(f"{report.life}: {doing_words(report)}", _tone(report))]
+    pausing = report.asked.paused and report.life is not Life.PAUSED
+    if report.live and (report.asked.cancels or pausing):
+        how = "at once" if report.asked.cancels > 1 else "after the current operation"
+        words = f"to stop {how}" if report.asked.cancels else "to pause before the next turn"
+        yield "Asked", [Line(words, Tone.NOTICE)]
+    if report.problem:
+        yield "Problem", [Line(report.problem, Tone.BAD)]
+    if started:
+        yield "Workspace", [Line(started.workspace)]
+        model = f", model {started.model}" if started.model else ""
+        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
+    if report.assignment:
+        task = report.assignment
+        title = f": {task.title}" if task.title else ""
+        mode = f" ({task.mode})" if task.mode != "implement" else ""
+        yield "Task", [Line(f"{task.task}{mode}{title}")]
+    if started and report.is_crew:
+        yield "Workers", [_worker_line(worker) for worker in report.workers]
+        yield "Tasks", [Line(report.tally.words)] if report.state.stop is None else []
+    if started:
+        turn = _briefing(report).turn.capitalize()
+        yield (
+            f"{turn}s" if report.is_crew else turn,
+            [Line(_against(str(report.iteration), report.limits.iterations))],
+        )
+        yield "Spent", [Line(_spent_words(report))]
+    proof = proof_words(state)
+    yield "Proven", [Line(proof)] if proof else []
+    yield "SCM", list(owed_lines(state)) if state.stop is None else []
+    found = []
+    for finding in state.findings:
+        log = f", output in {finding.log}" if finding.log else ""
+        code = f"exit code {finding.code}{log}"
+        words = first_line(finding.text) if finding.code is None else code
+        found.append(Line(f"{finding.gate}: {words}", Tone.BAD))
+    yield "Found", found
+    yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
+    if tree := report.tree:
+        below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
+        own = Line(f"ralph itself (pid {report.pid}): {_load_words(tree['ralph'])}")
+        yield "Processes", [Line(below), own] if tree["processes"] else [own]
+
+
+def _last_words(report: Report) -> Iterator[Line]:
+    stop = report.state.stop
+    if stop is not None:
+        state = replace(report.state, spent=report.spent)  # with those who were in the middle
+        yield from closing_lines(stop, state, _briefing(report))
+        return
+    yield Line(f"Journal: {report.journal}")
+    name = f" {report.run}" if report.sent else ""
+    if report.live:
+        yield Line(f"Follow it: ralph logs -f{name}     End it: ralph stop")
+    elif report.life is Life.CRASHED:
+        yield Line(f"What it did: ralph logs{name}. Go on: ralph resume")
+
+
+def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
+    """The label stands before the first line, blanks before the others."""
+    room = max(_NARROWEST, style.width - _LABEL) if style.width and label in _CUT else None
+    for line in lines:
+        text = shorten(tidy(line.text, _LINE_SHOWN), _LINE_SHOWN, room, "...")
+        yield Line(f"{label:<{_LABEL}}{text}", line.tone)
+        label = ""
+
+
+def _tone(report: Report) -> Tone:
+    stop = report.state.stop
+    if stop is None:
+        return _TONES[report.life]
+    return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
+
+
+def _briefing(report: Report) -> Briefing:
+    started, journal = report.started, report.journal
+    return briefing_of(started, journal) if started else Briefing(journal=journal)
+
+
+def _worker_line(worker: Report) -> Line:
+    """`T-003 2/10: the agent works since 3m, $0.10`."""
+    assert worker.assignment is not None, "a worker is sent to a task"
+    head, stop = one_line(clean(worker.assignment.task)), worker.state.stop
+    if worker.state.task_iteration:
+        head += f" {_briefing(worker).number(worker.state)}"
+    if worker.life is Life.RUNNING:
+        words = doing_words(worker)
+    elif worker.life is Life.CRASHED or is_interrupted(stop):
+        words = "in the middle" if worker.state.iteration else "not begun"
+    elif stop is not None:
+        words = stop.reason.value
+    else:
+        words = f"{worker.life}: {doing_words(worker)}"
+    cost = cost_words(worker.spent)
+    return Line(f"{head}: {worker.problem or words}{', ' if cost else ''}{cost}", _tone(worker))
+
+
+def _spent_words(report: Report) -> str:
+    spent, limits = report.spent, report.limits
+    parts = [_against(duration(spent.seconds), limits.seconds and duration(limits.seconds))]
+    if cost := cost_words(spent, limits):
+        parts.append(cost)
+    if spent.usage != Usage():
+        parts.append(f"{number(spent.usage.all_input)} tokens in, {number(spent.usage.output)} out")
+    if report.state.waited >= 1:
+        parts.append(f"{duration(report.state.waited)} of waiting beside it")
+    return ", ".join(parts)
+
+
+def _load_words(load: dict[str, Any]) -> str:
+    return f"{load['cpu_percent']:.0f}% CPU, {number(load['rss_bytes'])}B"
+
+
+def _against(spent: str, limit: str | float | None) -> str:
+    return f"{spent} of {limit}" if limit else spent
 
 
 def report_dict(report: Report) -> dict[str, Any]:
@@ -205,10 +342,9 @@ def report_dict(report: Report) -> dict[str, Any]:
         "started_at": started.time if started else None,
         "ended_at": state.time if stop else None,
         "evidence": list(stop.evidence) if stop else [],
-        "proof": proof_dict(state),
-        "scm_failed": owed_dicts(state),
+        **proof_dict(state),
         "findings": [
-            {"gate": f.gate, "code": f.code, "log": f.log or None, "text": redact(clean(f.text))}
+            {"gate": f.gate, "code": f.code, "log": f.log or None, "text": safe(f.text)}
             for f in state.findings
         ],
         "last_actions": list(report.last_actions),
@@ -230,3 +366,40 @@ def _spent_dict(spent: Spent) -> dict[str, Any]:
         "uncounted": spent.uncounted,
         "tokens": asdict(spent.usage) if spent.usage != Usage() else None,
     }
+
+
+def table_lines(reports: list[Report], style: Style) -> list[str]:
+    """Runs as a table that fits the terminal, if there is one; below it what cannot be read."""
+    rows = [_HEADINGS, *(_row(report) for report in reports)]
+    tones = [Tone.FAINT, *(_tone(report) for report in reports)]
+    width, lines = style.width or _ENDLESS, []
+    for gap in ("  ", " "):  # less between the columns where there is little room for the last
+        heads = aligned([row[:-1] for row in rows], gap=gap)
+        room = width - columns(heads[0] + gap)
+        if room >= _LEAST_WORKSPACE:
+            break
+    room = max(_LEAST_WORKSPACE, room)
+    for head, (*_, last), tone in zip(heads, rows, tones, strict=True):
+        # The end of a path tells more than its beginning.
+        end = last if columns(last) <= room else f"...{last[-(room - 3) :]}"
+        lines.append(style.paint(shorten(head + gap + end, width, width, "..."), tone))
+    wrong = [f"{r.run}: {tidy(r.problem, _LINE_SHOWN)}" for r in reports if r.problem]
+    return [*lines, *(style.paint(line, Tone.BAD) for line in wrong)]
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    started, stop = report.started, report.state.stop
+    most = report.limits.iterations
+    spent = duration(report.spent.seconds)
+    if report.spent.dollars:
+        # As in `--spending`: with a +, where some turns did not tell, it was at least that.
+        spent += f" {money(report.spent.dollars)}{'+' if report.spent.uncounted else ''}"
+    return (
+        report.run,
+        stop.reason.value if stop else report.life,
+        started.profile if started else "-",
+        f"{report.iteration}/{most}" if most else str(report.iteration),
+        spent,
+        age(report.now - started.time) if started else "-",
+        tidy(started.workspace, _LINE_SHOWN) if started else "-",
+    )

@@ -1,12 +1,14 @@
 """Spending by day and by run: two small tables, or a dict for programs."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
-from ralph.journal.spending import LedgerEntry, Sum, by_day, by_run, total
+from ralph.journal.spending import LedgerEntry, Sum, sums_by, total
 from ralph.text.words import counted, money, number
+from ralph.ui.style import aligned
 
 _DAYS = 14
 _RUNS = 10
@@ -18,21 +20,23 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
     """The last days and runs with what they cost, newest last, and everything together."""
     if not entries:
         return ["Nothing was spent here yet, as far as agents told."]
-    entries = _in_order(entries)
+    entries = sorted(entries, key=attrgetter("time"))
     # From noon to noon, so that a day of 23 hours is not passed over.
     noon = time.mktime((*time.localtime(now)[:3], 12, 0, 0, 0, 0, -1))
     days = {_day(noon - back * _DAY) for back in range(_DAYS)}
-    recent = [entry for entry in entries if _day(entry.time) in days]
+    recent = [entry for entry in entries if _day_of(entry) in days]
     names = list(dict.fromkeys(entry.run for entry in reversed(entries)))[:_RUNS]
     runs = [entry for entry in entries if entry.run in names]
     everything = total(entries)
-    tokens = f"{number(_tokens_in(everything))} tokens in, {number(everything.usage.output)} out"
+    tokens = (
+        f"{number(everything.usage.all_input)} tokens in, {number(everything.usage.output)} out"
+    )
     in_all = f"{_cost(everything)}, {tokens}, {counted(everything.turns, 'turn')}."
     untold = f"{counted(everything.unknown, 'turn')} told no cost"
     return [
-        *_table(f"The last {_DAYS} days", "day", by_day(recent, _day), total(recent)),
+        *_table(f"The last {_DAYS} days", "day", sums_by(recent, _day_of), total(recent)),
         "",
-        *_table(f"The last {_RUNS} runs", "run", by_run(runs), total(runs)),
+        *_table(f"The last {_RUNS} runs", "run", sums_by(runs, attrgetter("run")), total(runs)),
         "",
         f"In all since {_day(entries[0].time)}: {in_all}",
         *([f"{untold}: + and ? stand for that. See agent.prices."] if everything.unknown else []),
@@ -41,17 +45,16 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
 
 def spending_dict(entries: Sequence[LedgerEntry]) -> dict[str, Any]:
     """Every day and every run, oldest first, and everything together."""
-    entries = _in_order(entries)
+    entries = sorted(entries, key=attrgetter("time"))
     first = {entry.run: entry for entry in reversed(entries)}
     origins = {
         run: {"profile": entry.profile, "agent": entry.agent, "model": entry.model}
         for run, entry in first.items()
     }
+    days, runs = sums_by(entries, _day_of), sums_by(entries, attrgetter("run"))
     return {
-        "days": [{"day": day, **_as_dict(sum_)} for day, sum_ in by_day(entries, _day).items()],
-        "runs": [
-            {"run": run, **origins[run], **_as_dict(sum_)} for run, sum_ in by_run(entries).items()
-        ],
+        "days": [{"day": day, **_as_dict(sum_)} for day, sum_ in days.items()],
+        "runs": [{"run": run, **origins[run], **_as_dict(sum_)} for run, sum_ in runs.items()],
         "total": _as_dict(total(entries)),
     }
 
@@ -60,8 +63,8 @@ def _day(moment: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
-def _in_order(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    return sorted(entries, key=lambda entry: entry.time)
+def _day_of(entry: LedgerEntry) -> str:
+    return _day(entry.time)
 
 
 def _table(title: str, key: str, sums: dict[str, Sum], together: Sum) -> list[str]:
@@ -69,17 +72,9 @@ def _table(title: str, key: str, sums: dict[str, Sum], together: Sum) -> list[st
         return [f"{title}: nothing."]
     rows = [(key, *_COLUMNS)]
     for name, spent in (*sums.items(), ("total", together)):
-        tokens = number(_tokens_in(spent)), number(spent.usage.output)
+        tokens = number(spent.usage.all_input), number(spent.usage.output)
         rows.append((name or "?", _cost(spent), *tokens, str(spent.turns)))
-    return [f"{title}:", *(f"  {row}" for row in aligned(rows))]
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table: the names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    ]
+    return [f"{title}:", *(f"  {row}" for row in aligned(rows, range(1, 5)))]
 
 
 def _cost(spent: Sum) -> str:
@@ -89,11 +84,6 @@ def _cost(spent: Sum) -> str:
 
 def _known(spent: Sum) -> bool:
     return not spent.turns or spent.unknown < spent.turns
-
-
-def _tokens_in(spent: Sum) -> int:
-    usage = spent.usage
-    return usage.input + usage.cache_read + usage.cache_write
 
 
 def _as_dict(spent: Sum) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a task must pass before it counts as done.
+"""Gates that a task must pass before it counts as done.
 
-Public: `completion`, `history`, `task_list`, `script_runners`.
+Public: `completion`, `history`, `scripts`.
 """

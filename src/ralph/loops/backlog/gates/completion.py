@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph.agents.turn_files import WHOLE, SavedStream
 from ralph.files.safe_open import create
-from ralph.files.state_dir import shown_path, unwritable_state, write_atomically
+from ralph.files.state_dir import shown_path, write_atomically, writing_state
 from ralph.gates.guardrail import NOT_RUN, TIMED_OUT, GatePlace, excerpt
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Proved
@@ -18,7 +18,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, left
 from ralph.kernel.tasks.completion import Completion, Kind
 from ralph.kernel.value import value
-from ralph.loops.backlog.gates.script_runners import Runners
+from ralph.loops.backlog.gates.scripts import Runners
 from ralph.loops.backlog.rules import CHECK, limits_of_task, spent_on_task
 from ralph.processes.child import Command
 from ralph.text.redact import redact, redacted_json
@@ -38,22 +38,15 @@ def _evidence(
 
 
 @value
-class CheckTerms:
-    """The time that a check may take, and what `grep` means."""
-
-    limits: Limits = Limits()  # of a task that has none of its own
-    timeout: float = 600.0
-    test_command: str = "npm test -- --grep"
-
-
-@value
 class CompletionCheck:
     """Runs the check of the task under work, if it names one."""
 
     place: GatePlace
     rule_of: Callable[[str], Completion]  # by the task's id
     store: str  # where evidence waits until the task is settled
-    terms: CheckTerms = CheckTerms()
+    limits: Limits = Limits()  # of a task that has none of its own
+    timeout: float = 600.0
+    test_command: str = "npm test -- --grep"
     name = CHECK
     always = False
 
@@ -64,31 +57,30 @@ class CompletionCheck:
         return self.rule_of(case.task.id).kind is not Kind.FILE_EXISTS
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing where the proof is there; the evidence is kept either way."""
+        """The objection, if the proof is missing; the evidence is kept either way."""
         if not case.task.check:
             return
         rule = self.rule_of(case.task.id)
         file = rule.kind is Kind.FILE_EXISTS
         evidence, finding = self._file(rule) if file else self._command(rule, case)
         kept = redacted_json({"task": case.task.id, "evidence": evidence})
-        try:
+        with writing_state(self.store):
             write_atomically(evidence_file(self.store, case.state.iteration), kept, mode=0o600)
-        except OSError as error:
-            raise unwritable_state(self.store, error) from error
         if finding is not None:
             yield finding
-
-    # ------------------------------------------------------------ a file
 
     def _file(self, rule: Completion) -> tuple[dict[str, Any], Finding | None]:
         path = os.path.join(self.place.here, rule.path)
         problem = _file_problem(path, self.place.here)
-        if problem is None:
-            return _evidence(rule.kind, None, 0, _digest_of(path), (rule.path,)), None
-        finding = Finding(CHECK, f"Not complete yet: {rule.path} {problem}.", gist=problem)
-        return _evidence(rule.kind, None, 1, _sha256(b"")), finding
-
-    # --------------------------------------------------------- a command
+        if problem is not None:
+            finding = Finding(CHECK, f"Not complete yet: {rule.path} {problem}.", gist=problem)
+            return _evidence(rule.kind, None, 1, _sha256(b"")), finding
+        if os.path.isdir(path):
+            digest = _sha256(os.fsencode("\0".join(sorted(os.listdir(path)))))
+        else:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return _evidence(rule.kind, None, 0, digest, (rule.path,)), None
 
     def _command(self, rule: Completion, case: Case) -> tuple[dict[str, Any], Finding | None]:
         shown, argv, problem = self._argv(rule)
@@ -106,19 +98,16 @@ class CompletionCheck:
         if code == 0:
             return evidence, None
         where = shown_path(log, self.place.workspace)
-        lines = [
-            f"Not complete yet: `{shown}` exited with code {code}{f' ({why})' if why else ''}.",
-            f"Output file: {where}",
-            "Output (truncated):",
-            output.text(),
-        ]
-        text = redact("\n".join(lines))
+        text = redact(
+            f"Not complete yet: `{shown}` exited with code {code}{f' ({why})' if why else ''}.\n"
+            f"Output file: {where}\nOutput (truncated):\n{output.text()}"
+        )
         return evidence, Finding(CHECK, text, code=code, log=where, gist=output.sha256())
 
     def _argv(self, rule: Completion) -> tuple[str, tuple[str, ...], str]:
         """As people write it, as words, and what is wrong with it."""
         if rule.kind is not Kind.VALIDATE:
-            line = rule.command or f"{self.terms.test_command} {shlex.quote(rule.grep)}"
+            line = rule.command or f"{self.test_command} {shlex.quote(rule.grep)}"
             return line, ("sh", "-c", line), ""
         script, path = rule.script, os.path.join(self.place.here, rule.script)
         try:
@@ -162,8 +151,8 @@ class CompletionCheck:
 
     def _patience(self, case: Case) -> tuple[float, str]:
         """The time that it may take, and the words for when that is over."""
-        limit = self.rule_of(case.task.id).timeout or self.terms.timeout
-        of_task = left(limits_of_task(case, self.terms.limits).seconds, spent_on_task(case).seconds)
+        limit = self.rule_of(case.task.id).timeout or self.timeout
+        of_task = left(limits_of_task(case, self.limits).seconds, spent_on_task(case).seconds)
         of_run = left(self.place.max_time, case.spent.seconds)
         bounds = (
             (limit, f"timed out after {duration(limit)}"),
@@ -184,8 +173,7 @@ class _Output:
 
     def feed(self, data: bytes, *, error: bool = False) -> None:
         self._hash.update(data)
-        room = 4 * self._most - len(self._start)
-        self._start += data[: max(0, room)]
+        self._start += data[: max(0, 4 * self._most - len(self._start))]
         if not error:
             most = _MOST_ARTIFACTS * _LONGEST_ARTIFACT
             self.stdout += data[: max(0, most - len(self.stdout))]
@@ -204,7 +192,6 @@ class _Output:
 
 
 def evidence_file(store: str, iteration: int) -> str:
-    """The file in which the evidence of an iteration waits."""
     return os.path.join(store, f"{iteration:03d}.evidence")
 
 
@@ -236,14 +223,6 @@ def _file_problem(path: str, workspace: str) -> str | None:
     if os.path.islink(path) and not real.startswith(os.path.join(home, "")):
         return "is a link that leads out of the project"
     return None
-
-
-def _digest_of(path: str) -> str:
-    """The digest of a file, or of the names in a directory."""
-    if os.path.isdir(path):
-        return _sha256(os.fsencode("\0".join(sorted(os.listdir(path)))))
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sha256(data: bytes) -> str:

@@ -1,11 +1,11 @@
 """The money of a run that several workers share: each turn leases a part that no other can spend,
 so that together they spend no more than one worker could."""
 
-import threading
+from contextlib import AbstractContextManager, nullcontext
 
 
 class Budget:
-    """A budget of `limit` dollars, or without limit. Every method may be called by any worker.
+    """A budget of `limit` dollars, or without limit. With a `lock` any worker may call it.
 
     `dearest` is the highest cost of a turn so far. While it is None, nobody knows, and only one
     turn may begin.
@@ -17,13 +17,14 @@ class Budget:
         workers: int,
         spent: float = 0.0,
         dearest: float | None = 0.0,
+        lock: AbstractContextManager[object] = nullcontext(),
     ) -> None:
         self.limit = limit
         self.spent = spent
         self._workers = workers
         self._dearest = dearest
         self._leases: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._lock = lock
 
     def left(self) -> float | None:
         """The money not paid yet, leases aside; None without a limit."""

@@ -6,15 +6,14 @@ Its state is a fold of its own journal, as every run's: whoever was sent and is 
 again when the run is resumed, and goes on where its own journal ends.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 
 from ralph.kernel.case import Case, decide
-from ralph.kernel.facts import Assigned, Decided, Fact, Returned, Settled
-from ralph.kernel.ports import Clock, Crew, Journal, Policy
+from ralph.kernel.facts import Assigned, Decided, Fact, Settled
+from ralph.kernel.ports import Clock, Crew, Journal, Policy, World
 from ralph.kernel.state import RunState, fold
-from ralph.kernel.tasks.task import Backlog
-from ralph.kernel.value import replace, value
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import (
     Accept,
     Boundary,
@@ -26,42 +25,44 @@ from ralph.kernel.verdict import (
     Verdict,
     is_interrupted,
 )
-from ralph.kernel.world import Signals
 
 _LOOK = 0.25  # seconds between two looks at signals and at what is there to do
-_Promise = Future[Returned | None]
 
 
-@value
-class Surroundings:
-    """The coordinator's view of the world; agents are its workers' business."""
-
-    signals: Callable[[], Signals]
-    backlog: Callable[[], Backlog]
-    journal: Journal
-    clock: Clock
-
-
-def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState) -> Stop:
+def coordinate(
+    policy: Policy, crew: Crew, state: RunState, *, world: World, journal: Journal, clock: Clock
+) -> Stop:
     """Send workers until a rule ends the run and all of them are back."""
-    sent = {crew.executor.submit(crew.work, each) for each in state.crew}
+    sent = {crew.send(each) for each in state.crew}
     failure: BaseException | None = None
     while state.stop is None:
-        verdict = _verdict(policy, around, state)
+        now, signals, backlog = clock.now(), world.signals(), world.backlog()
+        case = Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
+        verdict = decide(case, policy.opening)
+        assert isinstance(verdict, Verdict), "a ladder must end in a verdict"
         if isinstance(verdict, Continue) and failure is None and len(sent) < crew.size:
-            assigned = _assignment(policy, around, state, crew.name(state.sent + 1))
-            state = _record(around, state, assigned)
-            sent.add(crew.executor.submit(crew.work, assigned))
+            assignment = policy.select(case)
+            assert assignment is not None, "a ladder let a worker begin with nothing to do"
+            assigned = Assigned(now, assignment, crew.name(state.sent + 1))
+            state = _record(journal, state, assigned)
+            sent.add(crew.send(assigned))
             continue
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
-            return _ended(crew, around, state, verdict)
-        for promise in _back(around, sent):
+            decided = Decided(clock.now(), Boundary.OPENING, verdict)
+            state = _record(journal, state, decided)
+            if not is_interrupted(verdict):
+                crew.end(verdict)
+            _record(journal, state, Settled(clock.now(), verdict))
+            return verdict
+        if not sent:
+            clock.rest(clock.now() + _LOOK, lambda: False)
+        for promise in wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done:
             sent.remove(promise)
             try:
                 back = promise.result()
-                state = state if back is None else _record(around, state, back)
+                state = state if back is None else _record(journal, state, back)
             except Exception as error:  # noqa: BLE001  it is raised once all are back
                 failure = failure or error
                 crew.recall()
@@ -69,7 +70,7 @@ def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState
 
 
 def is_over(state: RunState) -> bool:
-    """True if a worker's run has ended, and nobody goes on with it."""
+    """True if a worker's run has ended for good."""
     return state.stop is not None and not is_interrupted(state.stop)
 
 
@@ -90,40 +91,6 @@ def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:
     return Park("it is no longer open", Cause.PERSON) if settled else state.stop
 
 
-def _assignment(policy: Policy, around: Surroundings, state: RunState, run: str) -> Assigned:
-    assignment = policy.select(_survey(around, state))
-    assert assignment is not None, "a ladder let a worker begin with nothing to do"
-    return Assigned(around.clock.now(), assignment, run)
-
-
-def _verdict(policy: Policy, around: Surroundings, state: RunState) -> Verdict:
-    answer = decide(_survey(around, state), policy.opening)
-    assert isinstance(answer, Verdict), "a ladder must end in a verdict"
-    return answer
-
-
-def _survey(around: Surroundings, state: RunState) -> Case:
-    now = around.clock.now()
-    signals, backlog = around.signals(), around.backlog()
-    return Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
-
-
-def _back(around: Surroundings, sent: set[_Promise]) -> set[_Promise]:
-    """The workers that are back within a moment."""
-    if not sent:
-        around.clock.rest(around.clock.now() + _LOOK, lambda: False)
-        return set()
-    return wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done
-
-
-def _ended(crew: Crew, around: Surroundings, state: RunState, stop: Stop) -> Stop:
-    state = _record(around, state, Decided(around.clock.now(), Boundary.OPENING, stop))
-    if not is_interrupted(stop):
-        crew.end(stop)
-    _record(around, state, Settled(around.clock.now(), stop))
-    return stop
-
-
-def _record(around: Surroundings, state: RunState, fact: Fact) -> RunState:
-    around.journal.record(fact)
+def _record(journal: Journal, state: RunState, fact: Fact) -> RunState:
+    journal.record(fact)
     return fold(state, fact)

@@ -5,41 +5,20 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.kernel.case import Case, Ladder, Rule
-from ralph.kernel.committing import checked_again
-from ralph.kernel.facts import Fact, Moved, Settled, Step
+from ralph.kernel.facts import Fact, Moved, Step
 from ralph.kernel.limits import least
-from ralph.kernel.patience import Patience
-from ralph.kernel.ports import Gate, Merge, Policy, Ports, survey
-from ralph.kernel.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
+from ralph.kernel.ports import Gate, Merge, Policy, Ports
+from ralph.kernel.proving import checked_again
+from ralph.kernel.rules import Objections, Patience, RunLimit, UsedUp, carry_on, unreadable
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.tasks.select import next_task
 from ralph.kernel.tasks.task import Task
-from ralph.kernel.turn import Allowance
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import (
-    Accept,
-    Answer,
-    Boundary,
-    Continue,
-    Cut,
-    Feedback,
-    Park,
-    Reason,
-    Stop,
-    Verdict,
-    Wait,
-)
-from ralph.loops.backlog.policy import Bounds, Settlement, SettleTask, commit_step, tasks
+from ralph.kernel.verdict import Accept, Answer, Cut, Feedback, Park, Reason, Stop, Wait
+from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.policy import Bounds, Settlement, SettleTask, commit_step, opening, tasks
 from ralph.loops.backlog.prompt import Material
-from ralph.loops.backlog.rules import (
-    Halt,
-    TaskLimit,
-    TasksLimit,
-    all_worked,
-    broken,
-    none_ready,
-    recalled,
-)
+from ralph.loops.backlog.rules import TaskLimit, all_worked, recalled
 from ralph.text.words import listed
 
 _PATIENCE = 2.0  # seconds between two looks at the budget
@@ -51,35 +30,6 @@ _AFTER_MERGE = (
     "with what others have merged, {} does not pass\n"
     "Other tasks were merged while you worked. With their work and yours together:\n{}"
 )
-
-
-class SharedBudget(Protocol):
-    """The money that workers share."""
-
-    @property
-    def limit(self) -> float | None: ...
-
-    @property
-    def spent(self) -> float: ...
-
-    def left(self) -> float | None:
-        """Money not yet paid; None without a limit."""
-
-    def lease(self, worker: str) -> bool:
-        """Reserve the worker's share for its next turn; False if it has to wait for others."""
-
-    def held(self, worker: str) -> float | None:
-        """The lease of a turn that is under way."""
-
-
-class MergeLock(Protocol):
-    """Lets one worker at a time merge."""
-
-    def enter(self, worker: str) -> None:
-        """Wait until no other worker holds it."""
-
-    def leave(self, worker: str) -> None:
-        """Let the next worker in; does nothing if this one does not hold it."""
 
 
 class MergedSettlement(Settlement, Protocol):
@@ -106,20 +56,21 @@ class WorkerContext:
     """The things that a worker shares with the others."""
 
     worker: str
-    budget: SharedBudget
-    merge_lock: MergeLock
+    budget: Budget
+    enter_merge: Callable[[], None]  # waits until no other worker merges
+    leave_merge: Callable[[], None]  # lets the next one in, if this one is in
 
 
 @value
 class SharedLimit:
     """The money of all workers is used up."""
 
-    budget: SharedBudget
+    budget: Budget
 
     def __call__(self, case: Case) -> Answer | None:
-        if self.budget.left() != 0:
-            return None
         budget = self.budget
+        if budget.left() != 0:
+            return None
         return Stop(Reason.LIMIT, f"${budget.limit:g} used up (spent ${budget.spent:.2f})")
 
 
@@ -133,16 +84,6 @@ class Leased:
         if self.context.budget.lease(self.context.worker):
             return None
         return Wait(case.now + _PATIENCE, "others hold what is left of the run's money")
-
-
-@value
-class SharedUsedUp:
-    """A turn failed because that money ran out: a limit, not a failure."""
-
-    limit: SharedLimit
-
-    def __call__(self, case: Case) -> Answer | None:
-        return self.limit(case) if case.turn.failed else None
 
 
 @value
@@ -167,26 +108,14 @@ def not_again(case: Case) -> Answer | None:
     return Park(f"it cannot be merged: {first.gate}: {first.text}".split("\n", 1)[0])
 
 
-def foreman(bounds: Bounds, budget: SharedBudget) -> Policy:
+def foreman(bounds: Bounds, budget: Budget) -> Policy:
     """The policy that hands out tasks; it takes no turns of its own."""
+    asked, waits, *others = opening(_without_money(bounds))
     return Policy(
         name="tasks",
         select=next_task,
         compose=lambda _: "",
-        opening=(
-            cancelled,
-            paused,
-            recalled,
-            unreadable,
-            *((Halt(),) if bounds.stop_on_failure else ()),
-            broken,
-            all_worked,
-            none_ready,
-            TasksLimit(bounds.tasks),
-            SharedLimit(budget),
-            RunLimit(replace(bounds.run, dollars=None)),
-            carry_on,
-        ),
+        opening=_before(RunLimit, (asked, waits, recalled, *others), SharedLimit(budget)),
         watching=(),
         stopping=(),
         closing=(),
@@ -205,18 +134,22 @@ def worker(
     after_merge: tuple[Gate, ...],
 ) -> Policy:
     """The policy of one task. `after_merge` are the gates that must pass on the merged tree too."""
-    own = replace(bounds, run=replace(bounds.run, dollars=None), day=None, stop_on_failure=False)
+    own = replace(_without_money(bounds), stop_on_failure=False)
     policy = tasks(settlement, own, patience=patience, gates=gates, law=law, about=about)
     limit = SharedLimit(context.budget)
+
+    def used_up(case: Case) -> Answer | None:
+        """A turn that failed because that money ran out is at a limit, and has not failed."""
+        return limit(case) if case.turn.failed else None
+
     # The shared money is judged where one run's would be, and gates of a task that was sent back
     # are judged more strictly.
-    closing = _before(UsedUp, policy.closing, SharedUsedUp(limit))
+    closing = _before(UsedUp, policy.closing, used_up)
     closing = _before(RunLimit, closing, limit)
 
-    def allowance(case: Case) -> Allowance:
+    def allowance(case: Case) -> float | None:
         """No more money than the turn's lease."""
-        allowed, held = policy.allowance(case), context.budget.held(context.worker)
-        return replace(allowed, dollars=least(allowed.dollars, held))
+        return least(policy.allowance(case), context.budget.held(context.worker))
 
     return replace(
         policy,
@@ -225,8 +158,13 @@ def worker(
         watching=(*policy.watching, ShareLeft(context)),
         closing=_before(Objections, closing, not_again),
         allowance=allowance,
-        settle=MergeTask(settlement, TaskLimit(bounds.task), after_merge, law, settlement, context),
+        settle=MergeTask(settlement, TaskLimit(bounds.task), after_merge, law, context),
     )
+
+
+def _without_money(bounds: Bounds) -> Bounds:
+    """The same bounds, except for the money, which is shared."""
+    return replace(bounds, run=replace(bounds.run, dollars=None), day=None)
 
 
 def _before(kind: type, ladder: Ladder, rule: Rule) -> Ladder:
@@ -242,21 +180,21 @@ class MergeTask(SettleTask):
     What cannot be merged goes back to the agent once, and is parked then. One worker at a time.
     """
 
-    merged: MergedSettlement
+    settlement: MergedSettlement
     context: WorkerContext
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         if not state.step("record"):
-            self.merged.keep(state)
-        self.context.merge_lock.enter(self.context.worker)
+            self.settlement.keep(state)
+        self.context.enter_merge()
         try:
-            ready = (
-                state if state.step("commit") else (yield from self._landed(ports, state, verdict))
-            )
+            ready: RunState | None = state
+            if not state.step("commit"):
+                ready = yield from self._landed(ports, state, verdict)
             if ready is not None:
                 yield from SettleTask._accept(self, ports, ready, verdict)  # noqa: SLF001
         finally:
-            self.context.merge_lock.leave(self.context.worker)
+            self.context.leave_merge()
 
     def _landed(
         self, ports: Ports, state: RunState, verdict: Accept
@@ -265,7 +203,7 @@ class MergeTask(SettleTask):
         sent back. A commit of others in the project, while a hook looks at ours, starts it over."""
         refusal = _BUSY
         for _ in range(_MOST_MERGES):
-            there = state.step("record") is not None and self.merged.has_landed(state)
+            there = state.step("record") is not None and self.settlement.has_landed(state)
             merged = state if there else (yield from self._merged(ports, state))
             if merged is None:
                 return None
@@ -274,12 +212,12 @@ class MergeTask(SettleTask):
                 yield fact
                 state = fold(state, fact)
             state, made = yield from self._commit(ports, state, verdict)
-            refusal = self.merged.land(state) if made.ok else ""
+            refusal = self.settlement.land(state) if made.ok else ""
             if not refusal:
                 committed = commit_step(ports, made)
                 yield committed
                 return fold(state, committed)
-            if self.merged.is_current(state):  # nobody has committed: it is something else
+            if self.settlement.is_current(state):  # nobody has committed: it is something else
                 break
         yield from self._sent_back(ports, state, Merge(refusal=refusal, hopeless=True))
         return None
@@ -287,10 +225,11 @@ class MergeTask(SettleTask):
     def _merged(self, ports: Ports, state: RunState) -> Generator[Fact, None, RunState | None]:
         """The state in which the task can be committed; None if it was sent back."""
         refused = state.step("merge")
+        if refused is not None:
+            yield from self._sent_back(ports, state, Merge(refusal=refused.detail))
+            return None
         for _ in range(_MOST_MERGES):
-            if refused is not None:
-                break
-            merge = self.merged.merge(state)
+            merge = self.settlement.merge(state)
             if merge.checkpoint:
                 moved = Moved(ports.clock.now(), merge.checkpoint)
                 yield moved
@@ -298,16 +237,15 @@ class MergeTask(SettleTask):
             why = merge.refusal
             if not why and merge.checkpoint:
                 state, why = yield from self._checked(ports, state)
-            if not why and self.merged.is_current(state):
-                return state
             if why:
                 refused = Step(ports.clock.now(), "merge", ok=False, detail=why)
                 yield refused
-                state = fold(state, refused)
-                yield from self._sent_back(ports, state, replace(merge, refusal=why))
+                sent_back = replace(merge, refusal=why)
+                yield from self._sent_back(ports, fold(state, refused), sent_back)
                 return None
-        why = refused.detail if refused else _BUSY
-        yield from self._sent_back(ports, state, Merge(refusal=why, hopeless=refused is None))
+            if self.settlement.is_current(state):
+                return state
+        yield from self._sent_back(ports, state, Merge(refusal=_BUSY, hopeless=True))
         return None
 
     def _checked(
@@ -328,15 +266,6 @@ class MergeTask(SettleTask):
     def _sent_back(self, ports: Ports, state: RunState, merge: Merge) -> Iterator[Fact]:
         """Back to the agent, once for each conflict: one with work merged since is another."""
         first, _, _ = merge.refusal.partition("\n")
-        why = f"it cannot be merged: {first}"
-        most = _MOST_CONFLICTS if merge.fresh else 1
-        verdict: Verdict = Continue((Feedback(merge.refusal),))
-        if merge.hopeless or state.sent_back > most:
-            verdict = Park(why)
-        elif (parked := self.limit(survey(ports, state, Boundary.CLOSING))) is not None:
-            verdict = Park(f"{parked.why}; {why}")
-        saved = ""
-        if isinstance(verdict, Park):
-            saved = yield from self._restore(ports, state, "restore", whole_task=True)
-        yield from self._record(ports, state, "reopen", verdict, saved)
-        yield Settled(ports.clock.now(), verdict)
+        hopeless = merge.hopeless or state.sent_back > (_MOST_CONFLICTS if merge.fresh else 1)
+        told, end = Feedback(merge.refusal), Park(f"it cannot be merged: {first}")
+        yield from self._reopen(ports, state, told, end, hopeless=hopeless)

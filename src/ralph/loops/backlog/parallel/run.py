@@ -10,25 +10,24 @@ from typing import TextIO, cast
 
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.recovery import History
-from ralph.kernel.ports import Crew
-from ralph.kernel.state import RunState, replay
+from ralph.kernel.ports import Crew, Workspace
+from ralph.kernel.state import replay
 from ralph.kernel.value import replace
-from ralph.kernel.verdict import Reason, Stop
-from ralph.loops.backlog.parallel.coordinator import Surroundings, coordinate
+from ralph.kernel.verdict import Reason
+from ralph.loops.backlog.parallel.coordinator import coordinate
 from ralph.loops.backlog.parallel.policy import foreman as foremans_policy
 from ralph.loops.backlog.parallel.workers import Foreman
 from ralph.loops.backlog.plan import TaskWork
-from ralph.loops.backlog.wiring import backlog_notes
+from ralph.loops.backlog.refusals import backlog_notes
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
-from ralph.runner.carry_out import carry_out, first_state, last_word
+from ralph.runner.carry_out import first_state, last_word
 from ralph.runner.display import Attention, Display, Recorder
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.plan import Plan
-from ralph.text.redact import redact
 from ralph.ui.console import Console
-from ralph.ui.live.board import Board, Tagged
+from ralph.ui.live.activity import Board, Tagged
 
 
 def carry_out_by_crew(
@@ -36,7 +35,7 @@ def carry_out_by_crew(
 ) -> Reason:
     """Work on several tasks at once, until nothing is left."""
     before = replay(history.facts)
-    board = Board(time.time, redact)
+    board = Board(time.time)
     display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock(), board=board)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     with (
@@ -46,42 +45,31 @@ def carry_out_by_crew(
         keeping(invocation.keeper, adopts=invocation.asked is None),
     ):
         attention = Attention(heard, SignalFiles(run_dir), display.console)
-        foreman = Foreman(
-            _invocations(invocation, display.console, board),
-            plan,
-            run_dir,
-            before,
-            signals=attention.quietly,
-            carry_out=carry_out,
-        )
+        invocations, tell = _invocations(invocation, display.console, board), display.console.note
+        signals = attention.quietly
+        foreman = Foreman(invocations, plan, run_dir, before, signals=signals, tell=tell)
         display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
-        recorder = Recorder(journal, display.readers)
+        recorder = Recorder(journal, [*display.readers])
         state = first_state(plan, run_dir, "tasks", recorder, history)
-        around = Surroundings(
-            attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
-        )
-        stop = _coordinated(plan, foreman, around, state, display.console.note)
+        world = Workspace(attention, lambda: board.look(plan.backlog()))
+        policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers
+        with ThreadPoolExecutor(size, thread_name_prefix="ralph") as executor:
+            crew = Crew(
+                size,
+                lambda assigned: executor.submit(foreman.work, assigned),
+                foreman.recall,
+                foreman.name,
+                foreman.end,
+            )
+            try:
+                stop = coordinate(
+                    policy, crew, state, world=world, journal=recorder, clock=SystemClock()
+                )
+            except BaseException:
+                foreman.recall()  # the threads are waited for
+                raise
     display.end(stop, journal.path)
     return stop.reason
-
-
-def _coordinated(
-    plan: Plan[TaskWork],
-    foreman: Foreman,
-    around: Surroundings,
-    state: RunState,
-    tell: Callable[[str], None],
-) -> Stop:
-    workers = plan.workers
-    with ThreadPoolExecutor(workers, thread_name_prefix="ralph") as executor:
-        end = partial(foreman.end, tell=tell)
-        crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name, end)
-        policy = foremans_policy(plan.work.bounds, foreman.purse)
-        try:
-            return coordinate(policy, crew, around, state)
-        except BaseException:
-            foreman.recall()  # the threads are waited for
-            raise
 
 
 def _invocations(

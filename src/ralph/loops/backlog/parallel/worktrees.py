@@ -9,19 +9,23 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 from ralph.errors import ConfigError, StateError
-from ralph.files.state_dir import unwritable_state, write_atomically
+from ralph.files.safe_open import remove_file
+from ralph.files.state_dir import write_atomically, writing_state
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.commit import in_one_line
-from ralph.git.repository import GitResult, call, clean_environ
-from ralph.git.status import look, tree_of
+from ralph.git.checkpoint.work import Checkpoint
+from ralph.git.repository import GitResult, Repository, call, clean_environ, with_records
+from ralph.git.status import look
+from ralph.git.submodules import Submodules
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Status
 from ralph.kernel.value import replace, value
-from ralph.loops.backlog.parallel.merging import Joining, on_branch
 from ralph.loops.backlog.store.task_file import TaskFile
 
-NOT_MERGED = "Not merged."  # says the commit that shows what could not be
+_NOT_MERGED = "Not merged."  # says the commit that shows what could not be
 _BRANCHES = "refs/heads/ralph/"
 _LONGEST = 60
 _MOST_NAMES = 100
@@ -57,7 +61,7 @@ class Worktrees:
     """The work trees of one project."""
 
     def __init__(self, workspace: str, environ: Mapping[str, str], above: str) -> None:
-        self._workspace = os.path.realpath(workspace)
+        self._workspace, self._given = os.path.realpath(workspace), environ
         self._environ = {**clean_environ(environ), "LC_ALL": "C"}
         self._above = above
         self._lock = threading.Lock()  # git's own are not made for several at once
@@ -88,17 +92,16 @@ class Worktrees:
             if self._is_whole(tree):
                 return tree
             self._clear(tree)
-            tree = replace(tree, branch=self._free_branch(tree.branch))
-            try:  # note whose it is, for whoever finds it after a crash
+            there = self._branches()  # take the first that is nobody's
+            names = (tree.branch, *(f"{tree.branch}-{n}" for n in range(2, _MOST_NAMES)))
+            free = (name for name in names if self._is_free(name, there))
+            tree = replace(tree, branch=next(free, tree.branch))
+            with writing_state(self._above):  # note whose it is, for whoever finds it after a crash
                 os.makedirs(self._above, mode=0o700, exist_ok=True)
                 said = {"task": tree.task, "branch": tree.branch}
                 write_atomically(tree.card, json.dumps(said), 0o600)
-            except OSError as error:
-                raise unwritable_state(self._above, error) from error
-            branch = tree.branch.removeprefix("refs/heads/")
-            done = self._git(
-                "worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD"
-            )
+            words = ("add", "--force", "--quiet", "-B", tree.branch.removeprefix("refs/heads/"))
+            done = self._git("worktree", *words, tree.top, "HEAD")
             if done.code != 0:
                 self._clear(tree)
                 os.unlink(tree.card)
@@ -108,28 +111,49 @@ class Worktrees:
         return tree
 
     def closed(self, tree: TaskWorktree, *, keep: str = "") -> None:
-        """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
+        """Remove a work tree; its branch then stands at `keep`, or is gone with it."""
         with self._lock:
             # With that file there, nobody else has its branch checked out.
             ours = os.path.isfile(os.path.join(tree.top, ".git"))
             self._clear(tree)
             if os.path.exists(tree.card) and (ours or not self._branches().get(tree.branch)):
                 self._git("update-ref", *((tree.branch, keep) if keep else ("-d", tree.branch)))
-            with suppress(FileNotFoundError):
-                os.unlink(tree.card)
+            remove_file(tree.card)
 
-    def left(self) -> Iterator[TaskWorktree]:
-        """Those that runs have left which were killed."""
-        try:
-            names = sorted(os.listdir(self._above))
-        except FileNotFoundError:
-            return
+    def _left(self) -> Iterator[TaskWorktree]:
+        names = sorted(os.listdir(self._above)) if os.path.isdir(self._above) else []
         for path in (os.path.join(self._above, name) for name in names):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if path.endswith(".json"):
                     yield self.of(_card(path)["task"])
                 elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
                     os.unlink(path)
+
+    def put_away(self, file: TaskFile, run_dir: str, but: Collection[str] = ()) -> Iterator[str]:
+        """Remove the work trees that a killed run has left, but for those of some tasks, and keep
+        their changes. Yields a note on each."""
+        project = WorkTree(file.workspace, self._given, run_dir).repository
+        for tree in [tree for tree in self._left() if tree.task not in but]:
+            if not os.path.isdir(tree.workspace):
+                self.closed(tree)
+                continue
+            work = WorkTree(tree.workspace, self._given, run_dir, shared=True)
+            head, ref = work.head(), f"{work.refs}/inner"
+            inner = Submodules(work.repository, project, ref, run_dir).keep()
+            if not work.dirty() and project.follows(head) and not inner:
+                self.closed(tree)
+                continue
+            ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
+            seen = look(work.repository)
+            changed = work.repository.entries({*seen.there, *seen.gone, *seen.staged}, run_dir)
+            found = work.repository.edited(f"{head}^{{tree}}", changed)
+            saved = work.repository.commit(found, [head], f"what was done for {tree.task}")
+            project.ask("update-ref", ref, saved)
+            title = _hand_over(file, tree.task, ref)
+            self.closed(tree, keep=_on_branch(project, ref, head, f"{tree.task}: {title}"))
+            branch = tree.branch.removeprefix("refs/heads/")
+            left = f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
+            yield ". ".join((left, *inner))
 
     def of(self, task: str) -> TaskWorktree:
         """The task's work tree, whether it is there or not."""
@@ -140,8 +164,6 @@ class Worktrees:
         with suppress(OSError, ValueError, KeyError, TypeError):
             branch = _card(f"{top}.json")["branch"]
         return TaskWorktree(task, top, branch, workspace)
-
-    # -------------------------------------------------------------- parts
 
     @cached_property
     def _inner(self) -> str:
@@ -156,12 +178,6 @@ class Worktrees:
         index = os.path.join(os.fsdecode(said).strip("\n"), "index")
         return done.code == 0 and os.path.isfile(index)
 
-    def _free_branch(self, wanted: str) -> str:
-        """The branch, or where that is somebody's, the next that is nobody's."""
-        there = self._branches()
-        names = (wanted, *(f"{wanted}-{number}" for number in range(2, _MOST_NAMES)))
-        return next((name for name in names if self._is_free(name, there)), wanted)
-
     def _branches(self) -> dict[str, str]:
         """All of `ralph/`, and where each is checked out."""
         form = "--format=%(refname)%00%(worktreepath)"
@@ -169,8 +185,8 @@ class Worktrees:
         return dict(line.split("\0", 1) for line in said)
 
     def _is_free(self, branch: str, there: Mapping[str, str]) -> bool:
-        """True if nothing is lost with it: it is not there, or has nothing of its own, or only what
-        could not be merged and a ref of its run keeps."""
+        """True if nothing is lost with it: it is not there, or has no commit of its own but one
+        that a ref of its run keeps too."""
         if branch not in there:
             return not any(name.startswith(f"{branch}/") for name in there)
         if there[branch]:
@@ -178,7 +194,7 @@ class Worktrees:
         if self._git("merge-base", "--is-ancestor", branch, "HEAD").code == 0:
             return True
         said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", branch).output
-        return said.decode("utf-8", "replace").split() == ["ralph", *NOT_MERGED.split()]
+        return said.decode("utf-8", "replace").split() == ["ralph", *_NOT_MERGED.split()]
 
     def _clear(self, tree: TaskWorktree) -> None:
         if not os.path.lexists(tree.top):
@@ -197,53 +213,30 @@ def _card(path: str) -> dict[str, str]:
     return {name: str(said[name]) for name in ("task", "branch")}
 
 
-def unmerged(task: str, title: str) -> str:
-    """The message of a commit that only shows what was done."""
-    return f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
+def keep_unmerged(
+    repository: Repository, run_dir: str, record: Mapping[str, Any], state: RunState
+) -> str:
+    """The commit in which people find what was not merged; "" if there is nothing."""
+    saved, base = str(record.get("saved") or ""), Checkpoint.of(state.task_checkpoint)
+    if base is None or not saved.startswith(f"refs/ralph/{os.path.basename(run_dir)}/"):
+        return ""
+    subject = f"{record.get('id')}: {record.get('title') or ''}"
+    return _on_branch(repository, saved, base.head, subject)
 
 
-@value
-class Leftovers:
-    """Puts away work trees that a killed run has left and nobody goes on with, for a new run."""
+def _on_branch(repository: Repository, saved: str, base: str, subject: str) -> str:
+    """A commit of what a ref keeps of a task's work, for people to look at and merge."""
+    tree = repository.identifier("rev-parse", f"{saved}^{{tree}}")
+    whole = with_records(repository, tree, base)
+    text = f"{in_one_line(subject)}\n\n{_NOT_MERGED}\n".encode("utf-8", "replace")
+    return repository.identifier("commit-tree", whole, "-p", base, stdin=text)
 
-    trees: Worktrees
-    file: TaskFile
-    environ: Mapping[str, str]
-    run_dir: str  # the new run's
 
-    def put_away(self, but: Collection[str] = ()) -> Iterator[str]:
-        """Keep and remove all but those of tasks that go on; what was done, in words."""
-        for tree in [tree for tree in self.trees.left() if tree.task not in but]:
-            words = self._put_away(tree) if os.path.isdir(tree.workspace) else ""
-            if words:
-                yield words
-            else:
-                self.trees.closed(tree)
-
-    def _put_away(self, tree: TaskWorktree) -> str:
-        """ "" if there is nothing of its own in it."""
-        work = WorkTree(tree.workspace, self.environ, self.run_dir, shared=True)
-        project = WorkTree(self.file.workspace, self.environ, self.run_dir).repository
-        head, inner = work.head(), Joining(work, project, tree.branch).keep_links("inner")
-        if not work.dirty() and project.follows(head) and not inner:
-            return ""
-        ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
-        found = tree_of(work.repository, look(work.repository), self.run_dir)
-        saved = work.save(found, [head], f"what was done for {tree.task}")
-        project.ask("update-ref", ref, saved)
-        title = self._hand_over(tree.task, ref)
-        message = unmerged(tree.task, title)
-        self.trees.closed(tree, keep=on_branch(project, self.run_dir, ref, head, message))
-        branch = tree.branch.removeprefix("refs/heads/")
-        left = f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
-        return ". ".join((left, *inner))
-
-    def _hand_over(self, task: str, ref: str) -> str:
-        """Whoever takes the task up again goes on with what was done. One that was proven, and was
-        not merged, is not done. Its title."""
-        record = self.file.record(task) or {}
-        proven = record.get("status") == Status.DONE and record.get("evidence")
-        if proven or record.get("status") == Status.IN_PROGRESS:
-            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
-            self.file.update(task, lambda _: {**again, "saved": ref})
-        return str(record.get("title") or "")
+def _hand_over(file: TaskFile, task: str, ref: str) -> str:
+    """Let the next run go on with a task, even one proven and not merged. Returns its title."""
+    record = file.record(task) or {}
+    proven = record.get("status") == Status.DONE and record.get("evidence")
+    if proven or record.get("status") == Status.IN_PROGRESS:
+        again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
+        file.update(task, lambda _: {**again, "saved": ref})
+    return str(record.get("title") or "")

@@ -1,4 +1,4 @@
 """The task list and its records on disk.
 
-Public: `task_file`, `lines`, `records`, `selection`, `watch`, `edits`, `ids`.
+Public: `task_file`, `lines`, `records`, `selection`, `watch`.
 """

@@ -5,8 +5,8 @@ A line that cannot be used is a `Problem` with its number; it takes nothing from
 
 import gc
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -25,16 +25,17 @@ _BOM = b"\xef\xbb\xbf"
 _NO_LIMITS = Limits()
 _BEGUN = (Status.IN_PROGRESS, Status.PENDING)  # some run has left it in the middle, perhaps
 _UNUSED = Spent()
-_TEXTS = (
-    *("title", "description", "type", "createdAt", "updatedAt", "completedAt", "parent"),
-    *("question", "reason", "saved", "externalId", "externalUrl"),
-)
-_LISTS = ("blockedBy", "tags", "answers")
+_WANTED = {  # where it is not a text
+    "priority": "a whole number",
+    **dict.fromkeys(("blockedBy", "tags", "answers"), "a list of texts"),
+    **dict.fromkeys(("limits", "completion", "spent"), "an object"),
+    "notes": "a text or a list",
+}
 
 
 @value
 class Problem:
-    """What is wrong with a line, counted from 1, in words for people."""
+    """The error in a line, counted from 1, in words for people."""
 
     line: int
     why: str
@@ -44,7 +45,7 @@ class Problem:
 
 
 class TaskLine(msgspec.Struct, rename="camel", gc=False):
-    """What core needs of a line; everything else stays in the line."""
+    """The fields of a line that are used; everything else stays in the line."""
 
     id: str
     title: str | None = None
@@ -66,7 +67,7 @@ class TaskLine(msgspec.Struct, rename="camel", gc=False):
     saved: str | None = None
     external_id: str | None = None
     external_url: str | None = None
-    notes: str | list[Any] | None = None
+    notes: str | list[Any] | None = None  # a list of what people wrote, in other tools
     spent: dict[str, Any] | None = None
 
 
@@ -78,7 +79,7 @@ _decode = msgspec.json.Decoder(TaskLine).decode
 
 
 class Lines:
-    """What a task file says, as far as it was fed."""
+    """The lines of a task file, as far as it was fed."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -97,7 +98,10 @@ class Lines:
             return
         self.data = data
         tasks, places = self.tasks, self.places  # this loop is what a large backlog waits for
-        with _without_collection():
+        # Hundreds of thousands of new values, and no garbage: looking for it takes twice as long.
+        was = gc.isenabled()
+        gc.disable()
+        try:
             for raw in (data[begin:] if begin else data).removesuffix(b"\n").split(b"\n"):
                 self._count += 1
                 end = begin + len(raw)
@@ -111,9 +115,12 @@ class Lines:
                     tasks[task.id] = task
                     places[task.id] = (self._count, begin, end, line.created_at)
                 begin = end + 1
+        finally:
+            if was:
+                gc.enable()
 
     def goes_on_in(self, data: bytes) -> bool:
-        """Whether that is what we know with more lines behind it."""
+        """True if the data begins with what was fed, and more lines follow."""
         return self.data[-1:] in (b"", b"\n") and data.startswith(self.data)
 
     def raw(self, task_id: str) -> bytes:
@@ -122,11 +129,14 @@ class Lines:
         return self.data[begin:end]
 
     def compacted(self) -> bytes:
-        """The file without the lines that an update of ours took the place of. Each task keeps the
-        place where it first appeared: among tasks without a date that is their order."""
+        """The file without superseded lines. Each task keeps the place where it first appeared:
+        among tasks without a date that is their order."""
         lines = self.data.split(b"\n")
-        gone = set(self.superseded)
-        for first, task_id in self._first_superseded().items():
+        gone, moved = set(self.superseded), set[str]()
+        for first, task_id in self.superseded.items():
+            if task_id in moved:
+                continue
+            moved.add(task_id)
             clashing = self._clashing.get(task_id)
             if clashing is None:
                 last = self.places[task_id][0]
@@ -136,13 +146,6 @@ class Lines:
                 gone.remove(first)
         kept = (raw for number, raw in enumerate(lines, 1) if number not in gone)
         return b"".join(raw + b"\n" for raw in kept if raw.strip())
-
-    def _first_superseded(self) -> dict[int, str]:
-        """Where tasks that were updated first appeared."""
-        first: dict[str, int] = {}
-        for number, task_id in self.superseded.items():
-            first.setdefault(task_id, number)
-        return {number: task_id for task_id, number in first.items()}
 
     def _follow(self, old: Place, line: TaskLine, number: int) -> None:
         """The id is there already: by an update of ours, or by someone else's oversight."""
@@ -158,24 +161,11 @@ class Lines:
         if not raw.strip():
             return
         self.problems.append(problem)
-        name = _id_of(raw)
-        if name is not None:
-            self.broken[name] = problem
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Hundreds of thousands of new values, and no garbage: looking for it takes twice as long."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-# ------------------------------------------------------------------ one line
+        if len(raw) <= LARGEST_LINE:
+            with suppress(ValueError, RecursionError):
+                data = json.loads(raw.removeprefix(_BOM))
+                if isinstance(data, dict) and isinstance(data.get("id"), str):
+                    self.broken[data["id"]] = problem
 
 
 def read_line(raw: bytes) -> tuple[TaskLine, Task]:
@@ -190,12 +180,13 @@ def read_line(raw: bytes) -> tuple[TaskLine, Task]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(_why(raw, error)) from None
     if not usable(line.id):
-        raise ValueError(_unusable(line.id))
+        rule = f"1 to {_LONGEST_ID} characters, none of them / or a control character"
+        raise ValueError(f"the id {line.id[:40]!r} cannot be used: {rule}, no - in front")
     return line, _task(line)
 
 
 def _task(line: TaskLine) -> Task:
-    own, rule = line.limits, line.completion
+    own, rule, notes = line.limits, line.completion, line.notes
     check = script = ""
     if rule is not None:
         parsed = completion.parse(rule, line.id)
@@ -217,26 +208,19 @@ def _task(line: TaskLine) -> Task:
         answers=line.answers or (),
         reason=line.reason or "",
         used=_used(line.spent) if line.spent and line.status in _BEGUN else _UNUSED,
-        notes=_notes(line.notes),
+        notes="\n".join(map(str, notes)) if isinstance(notes, list) else notes or "",
         saved=line.saved or "",
     )
 
 
 def _used(spent: dict[str, Any]) -> Spent:
-    """What runs that had to leave a task in the middle have used, by their names."""
+    """The sum of what earlier runs have used that left the task in the middle."""
     runs = [used for used in spent.values() if isinstance(used, dict)]
     iterations, seconds, cost = (
         sum(n for used in runs if isinstance(n := used.get(name), int | float) and n > 0)
         for name in ("iterations", "seconds", "cost")
     )
     return Spent(int(iterations), float(seconds), float(cost))
-
-
-def _notes(notes: str | list[Any] | None) -> str:
-    """Text, or a list of what people wrote, as other tools keep it."""
-    if isinstance(notes, list):
-        return "\n".join(str(note) for note in notes)
-    return notes or ""
 
 
 def _moment(text: str | None) -> str:
@@ -255,7 +239,7 @@ def _moment(text: str | None) -> str:
 
 
 def usable(task_id: str) -> bool:
-    """Whether people, file names and command lines can cope with this id."""
+    """True if people, file names and command lines can cope with this id."""
     return (
         0 < len(task_id) <= _LONGEST_ID
         and task_id.isprintable()
@@ -263,11 +247,6 @@ def usable(task_id: str) -> bool:
         and task_id[0] != "-"
         and "/" not in task_id
     )
-
-
-def _unusable(task_id: str) -> str:
-    rule = f"1 to {_LONGEST_ID} characters, none of them / or a control character, no - in front"
-    return f"the id {task_id[:40]!r} cannot be used: {rule}"
 
 
 def decoded(raw: bytes) -> dict[str, Any]:
@@ -289,21 +268,6 @@ def encoded(record: dict[str, Any]) -> bytes:
         raise ConfigError(f"{record.get('id')} cannot be written as JSON: {error}") from None
 
 
-# ------------------------------------------------------------------ what is wrong
-
-
-def _id_of(raw: bytes) -> str | None:
-    """The id of a line that is otherwise of no use."""
-    if len(raw) > LARGEST_LINE:
-        return None
-    try:
-        data = json.loads(raw.removeprefix(_BOM))
-    except (ValueError, RecursionError):
-        return None
-    name = data.get("id") if isinstance(data, dict) else None
-    return name if isinstance(name, str) else None
-
-
 def _why(raw: bytes, error: Exception) -> str:
     """The reason in words; msgspec's own where nothing better is known."""
     if isinstance(error, RecursionError):
@@ -316,24 +280,13 @@ def _why(raw: bytes, error: Exception) -> str:
         return f"not JSON: {bad}"
     if not isinstance(data, dict):
         return "not an object: a line is one task, in braces"
-    return _wrong_field(data) or str(error)
-
-
-def _wrong_field(data: dict[str, Any]) -> str | None:
     if not isinstance(data.get("id"), str):
         return "there is no id" if data.get("id") is None else "the id is not a text"
-    if data.get("status", Status.PENDING) not in list(Status):
-        return f"the status must be one of {', '.join(Status)}, not {data['status']!r:.60}"
-    if not isinstance(data.get("priority"), int | None) or isinstance(data.get("priority"), bool):
-        return f"the priority must be a whole number, not {data['priority']!r:.60}"
-    for name in _TEXTS:
-        if not isinstance(data.get(name), str | None):
-            return f"{name} must be a text, not {data[name]!r:.60}"
-    for name in _LISTS:
-        found = data.get(name) or []
-        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-            return f"{name} must be a list of texts, not {data[name]!r:.60}"
-    wrong = [
-        name for name in ("limits", "completion") if not isinstance(data.get(name), dict | None)
-    ]
-    return f"{wrong[0]} must be an object, not {data[wrong[0]]!r:.60}" if wrong else None
+    found = re.search(r" - at `\$\.(\w+)", str(error))
+    if found is None:
+        return str(error)
+    name, shown = found[1], f"{data[found[1]]!r:.60}"
+    if name == "status":
+        return f"the status must be one of {', '.join(Status)}, not {shown}"
+    shown_name = "the priority" if name == "priority" else name
+    return f"{shown_name} must be {_WANTED.get(name, 'a text')}, not {shown}"

@@ -7,10 +7,12 @@ but by `compact`, which takes the place of the file at once.
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +20,8 @@ from ralph.errors import ConfigError
 from ralph.files.append import append_line, is_at, lock
 from ralph.files.safe_open import create, open_regular, refuse_irregular, regular
 from ralph.files.state_dir import ensure_ralph_dir
-from ralph.kernel.tasks.backlog import ENDED, cycle
-from ralph.kernel.tasks.task import Backlog, Status, Task
+from ralph.kernel.tasks.task import ENDED, Backlog, Status, Task, cycle
 from ralph.kernel.value import value
-from ralph.loops.backlog.store.ids import next_id, unknown
 from ralph.loops.backlog.store.lines import Lines, Problem, decoded, encoded, read_line
 from ralph.text.timestamps import iso
 
@@ -32,18 +32,23 @@ _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PATIENCE = 30.0  # seconds for others to finish writing
 _MOMENT = 1.0  # seconds for a line that may be written just now
 _TICK = 0.05  # seconds within which two changes may leave a file with the same time
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+_FIRST = ("T-", "001")
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+_CLOSE_ENOUGH = 0.4  # ids are short
+_MOST_COMPARED = 5000  # to compare more takes longer than a person waits for an error
 Change = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 # All tasks and the ids that are taken, to those that are new or another.
 ChangeAll = Callable[[list[dict[str, Any]], frozenset[str]], Sequence[Mapping[str, Any]]]
-Witness = Callable[[str, bytes], None]  # a task's id, and a line about it
+Noted = tuple[str, bytes]  # a task's id, and a line about it
+Witness = Callable[[Sequence[Noted]], None]
 
 
 @value
 class Listing:
-    """What the file says: the tasks in the order in which they first appear, what cannot be used,
-    and one circle of tasks that wait for each other."""
+    """The tasks in the order in which they first appear, the lines that cannot be used, and one
+    circle of tasks that wait for each other."""
 
     backlog: Backlog = Backlog()
     problems: tuple[Problem, ...] = ()
@@ -53,34 +58,34 @@ class Listing:
 class TaskFile:
     """The task file of a workspace, kept in memory as long as nobody changes it.
 
-    `witness` hears of every line, without its end, before it is written. If it raises, nothing is.
+    `witness` hears of lines, without their ends, before they are written. If it raises, none is.
     """
 
     def __init__(
         self,
         workspace: str,
         now: Callable[[], float] = time.time,
-        witness: Witness = lambda _task_id, _line: None,
+        witness: Witness = lambda _: None,
     ) -> None:
         self.workspace = workspace
         self.path = os.path.join(workspace, NAME)
         self._now = now
         self._witness = witness
-        self._held = False  # whether the lock is ours
+        self._held: int | None = None  # the file, while the lock is ours
         self._lines = Lines()
         self._seen: tuple[int, ...] | None = None  # the file as we know it
         self._listing: Listing | None = None
 
     def read(self) -> Listing:
-        """What the file says; what keeps us from reading it is the backlog's `problem`."""
+        """The listing; if the file cannot be read, the backlog's `problem` says why."""
         try:
             return self.load()
         except ConfigError as error:
             return Listing(Backlog(problem=f"{error.message}. {error.remedy}".strip()))
 
     def load(self) -> Listing:
-        """What the file says; an error if it cannot be read. Without a file there are no tasks."""
-        with self._told("read"):
+        """The listing; ConfigError if the file cannot be read. Without one there are no tasks."""
+        with _told("read"):
             try:
                 self._look()
             except FileNotFoundError:
@@ -111,17 +116,24 @@ class TaskFile:
         self.load()
         return {task_id: self._lines.raw(task_id) for task_id in self._lines.tasks}
 
+    def needed(self, task_id: str) -> dict[str, Any]:
+        """The task with this id, or an error that names those like it."""
+        record = self.record(task_id)
+        if record is None:
+            raise self.refusal(task_id)
+        return record
+
     def refusal(self, task_id: str) -> ConfigError:
-        """What to say of an id that is not there."""
+        """The error for an id that is not there."""
         self.load()
         broken = self._lines.broken.get(task_id)
         if broken is None:
             return unknown(task_id, self._lines.tasks)
-        return ConfigError(f"{NAME} {broken}", "Mend that line, then try again.")
+        return ConfigError(f"{NAME} {broken}", "Fix that line and try again.")
 
     def add(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Append a new, pending task, with an id of its own where none is given."""
-        with self._told("write"), self._locked(os.O_CREAT) as file:
+        with self._locked(os.O_CREAT) as file:
             self.load()
             task_id = fields.get("id") or next_id((*self._lines.tasks, *self._lines.broken))
             if task_id in self._lines.tasks or task_id in self._lines.broken:
@@ -134,74 +146,85 @@ class TaskFile:
         return new
 
     def update(self, task_id: str, change: Change) -> dict[str, Any]:
-        """Append what becomes of a task. `change` gets it as the file says now, with nobody else
-        writing, and gives the fields that change; a field that becomes None goes, and None instead
-        of fields is no change at all. Returns the task as it is then."""
-        self._refuse_missing(task_id)
-        with self._told("write"), self._locked() as file:
-            old = self.record(task_id)
-            if old is None:
-                raise self.refusal(task_id)
+        """Append a changed task, and return it. `change` gets it as it is now, under the lock, and
+        returns the fields that change: a field that becomes None goes, and None instead of fields
+        is no change at all."""
+        if not os.path.lexists(self.path):
+            raise self.refusal(task_id)
+        with self._locked() as file:
+            old = self.needed(task_id)
             changes = change(dict(old))
             if changes is None:
                 return old
-            new = {**_changed(old, changes), "updatedAt": self._stamp()}
+            # Its id and its beginning stay: by them an update is known.
+            new = {**old, **changes, "updatedAt": self._stamp()}
+            new |= {name: old[name] for name in ("id", "createdAt") if name in old}
+            gone = [n for n, v in new.items() if v is None and old.get(n, "") is not None]
+            new = {name: new[name] for name in new if name not in gone}
             self._write(file, old, new)
         return new
 
+    def reopen(self, tasks: Iterable[str]) -> None:
+        """Reopen blocked tasks that nothing is wrong with: they are for the next run."""
+
+        def change(record: dict[str, Any]) -> dict[str, Any] | None:
+            blocked = record.get("status") == Status.BLOCKED
+            return {"status": Status.PENDING.value, "reason": None} if blocked else None
+
+        for task in tasks:
+            self.update(task, change)
+
     def put(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Append a task as it shall be, whatever the file says of it now or does not say."""
-        with self._told("write"), self._locked(os.O_CREAT) as file:
+        with self._locked(os.O_CREAT) as file:
             old = self.record(record["id"]) or {}
             new = {**record, "updatedAt": self._stamp()}
             self._write(file, old, new, judge=False)
         return new
 
     def change_all(self, change: ChangeAll, *, write: bool = True) -> None:
-        """Take in all that `change` makes of the tasks there are, or nothing of it, at once. It
-        gets them, and the ids that are taken, with nobody else writing. Without `write` it is only
-        seen whether that could be done."""
+        """Write all tasks that `change` returns at once, or none. It gets the tasks and the taken
+        ids, under the lock. Without `write` it is only checked."""
         if not write:
-            with self._told("read"):
-                self._judged(change(self.records(), self._taken()))
+            self._judged(change(self.records(), self._taken()))
             return
-        with self._told("write"), self._locked(os.O_CREAT) as file:
+        with self._locked(os.O_CREAT) as file:
             lines = self._judged(change(self.records(), self._taken()))
-            for task_id, line in lines:
-                self._witness(task_id, line)
             if lines:
-                before = self._lines.data
-                torn = b"\n" if before and not before.endswith(b"\n") else b""
-                new = b"".join(line + b"\n" for _, line in lines)
-                self._replace(file, before + torn + new)
+                self._witness(lines)
+                self._replace(file, self._lines.data, [line for _, line in lines])
 
     def data(self) -> bytes:
         """All that the file holds now."""
         self.load()
         return self._lines.data
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The list, which nobody else changes meanwhile: what is written follows from what is
+        read. `put_back` comes last in it."""
+        with self._locked() if os.path.lexists(self.path) else nullcontext():
+            yield
+
     def put_back(self, data: bytes, theirs: Sequence[bytes] = ()) -> None:
         """Let the file hold this, and after it lines that somebody may add to it."""
-        torn = b"\n" if theirs and data and not data.endswith(b"\n") else b""
-        with self._told("write"), self._locked(os.O_CREAT) as file:
+        with self._locked(os.O_CREAT) as file:
             self.load()
-            self._replace(file, data + torn + b"".join(line + b"\n" for line in theirs))
+            self._replace(file, data, theirs)
 
     def _taken(self) -> frozenset[str]:
         return frozenset((*self._lines.tasks, *self._lines.broken))
 
     def compact(self) -> None:
-        """Leave out the lines that an update has taken the place of, once that is worth it in a
-        long list. Broken lines and ids that were used twice stay as they are."""
+        """Remove superseded lines, once that is worth it in a long list. Broken lines and ids that
+        were used twice stay as they are."""
         if not os.path.lexists(self.path):
             return
-        with self._told("write"), self._locked() as file:
+        with self._locked() as file:
             self.load()
             old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
             if old and (all_tasks < _LONG or old * 100 >= all_tasks):
                 self._replace(file, self._lines.compacted())
-
-    # -------------------------------------------------------------- reading
 
     def _look(self) -> None:
         """Read what has changed, if anything has."""
@@ -211,82 +234,66 @@ class TaskFile:
             return
         with open_regular(self.path) as file:
             data = file.read(_LARGEST + 1)
-            if data[-1:] not in (b"", b"\n") and self._may_be_torn(file.fileno()):
+            torn = data[-1:] not in (b"", b"\n")
+            # Somebody may have been writing the last line just now; then that is finished.
+            if torn and self._held is None and _lock(file.fileno(), fcntl.LOCK_SH, _MOMENT):
                 file.seek(0)
                 data = file.read(_LARGEST + 1)
             found = os.fstat(file.fileno())
         if len(data) > _LARGEST:
             raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 30} GB", self.path)
-        self._take(data)
+        if data != self._lines.data:
+            if not self._lines.goes_on_in(data):
+                self._lines = Lines()
+            self._lines.feed(data)
+            self._listing = None
         settled = found.st_size == len(data) and self._now() - found.st_mtime > _TICK
         self._seen = _identity(found) if settled else None
-
-    def _may_be_torn(self, file: int) -> bool:
-        """Whether someone may have been writing the last line just now; then he has finished."""
-        return not self._held and _lock(file, fcntl.LOCK_SH, _MOMENT)
-
-    def _take(self, data: bytes) -> None:
-        if data == self._lines.data:
-            return
-        if not self._lines.goes_on_in(data):
-            self._lines = Lines()
-        self._lines.feed(data)
-        self._listing = None
-
-    # -------------------------------------------------------------- writing
 
     def _stamp(self) -> str:
         return iso(datetime.fromtimestamp(self._now(), UTC))
 
-    def _refuse_missing(self, task_id: str) -> None:
-        if not os.path.lexists(self.path):
-            raise self.refusal(task_id)
-
     @contextmanager
     def _locked(self, more: int = 0) -> Iterator[int]:
-        """The file, open to append, with nobody else writing. The lock is on the file itself, which
-        `compact` replaces: then it is another one that we must hold."""
-        if more:
-            ensure_ralph_dir(self.workspace)
-        while True:
-            with suppress(FileNotFoundError):
-                _refuse_odd(os.lstat(self.path), self.path)
-            file = regular(os.open(self.path, _OPEN | more, 0o644), self.path)
-            try:
-                if not _lock(file, fcntl.LOCK_EX, _PATIENCE):
-                    raise OSError(errno.EWOULDBLOCK, "another process holds its lock", self.path)
-                if is_at(file, self.path):
-                    self._held = True
-                    yield file
-                    return
-            finally:
-                self._held = False
-                os.close(file)
+        """The file, open to append and locked. The lock is on the file itself: where `compact` has
+        replaced it, the new one is locked."""
+        if self._held is not None:
+            yield self._held
+            return
+        with _told("write"):
+            if more:
+                ensure_ralph_dir(self.workspace)
+            while True:
+                with suppress(FileNotFoundError):
+                    _refuse_odd(os.lstat(self.path), self.path)
+                file = regular(os.open(self.path, _OPEN | more, 0o644), self.path)
+                try:
+                    if not _lock(file, fcntl.LOCK_EX, _PATIENCE):
+                        raise OSError(
+                            errno.EWOULDBLOCK, "another process holds its lock", self.path
+                        )
+                    if is_at(file, self.path):
+                        self._held = file
+                        yield file
+                        return
+                finally:
+                    self._held = None
+                    os.close(file)
 
     def _write(
         self, file: int, old: dict[str, Any], new: dict[str, Any], *, judge: bool = True
     ) -> None:
-        line = encoded(new)
-        try:
-            _, task = read_line(line)
-        except ValueError as error:
-            remedy = "Nothing was written. Mend it, then try again."
-            raise ConfigError(f"this would be no task: {error}", remedy) from None
+        line, task = _line_of(new, "this")
         if judge:
             self._refuse_strangers(old, task)
-        self._witness(task.id, line)
+        self._witness([(task.id, line)])
         append_line(file, line + b"\n", alone=True)
 
     def _judged(self, records: Sequence[Mapping[str, Any]]) -> list[tuple[str, bytes]]:
         """Lines for these tasks, which must not wait for each other in a circle."""
         lines, tasks = [], dict(self._lines.tasks)
         for record in records:
-            line = encoded(dict(record))
-            try:
-                _, task = read_line(line)
-            except ValueError as error:
-                remedy = "Nothing was written. Mend it, then try again."
-                raise ConfigError(f"{record['id']} would be no task: {error}", remedy) from None
+            line, task = _line_of(dict(record), record["id"])
             tasks[task.id] = task
             lines.append((task.id, line))
         circle = cycle(tasks.values())
@@ -310,9 +317,11 @@ class TaskFile:
             shown = " → ".join((*circle, circle[0]))
             raise ConfigError(f"{task.id} would wait for itself: {shown}", "Nothing was written.")
 
-    def _replace(self, file: int, data: bytes) -> None:
-        """Another file in its place, at once; what someone without a lock appends meanwhile goes
-        into it."""
+    def _replace(self, file: int, data: bytes, more: Sequence[bytes] = ()) -> None:
+        """Replace the file by this and more lines, at once. A line that is appended meanwhile
+        without a lock goes into the new one."""
+        torn = b"\n" if more and data and not data.endswith(b"\n") else b""
+        data += torn + b"".join(line + b"\n" for line in more)
         temporary = f"{self.path}.{os.getpid()}.tmp"
         found = os.fstat(file)
         try:
@@ -330,18 +339,11 @@ class TaskFile:
             raise
         late = os.pread(file, _LARGEST, len(self._lines.data))
         if late:
-            _append_to(self.path, late)
-
-    @contextmanager
-    def _told(self, verb: str) -> Iterator[None]:
-        """What went wrong with the file, in words."""
-        try:
-            yield
-        except OSError as error:
-            raise _trouble(verb, error) from error
-
-
-# ------------------------------------------------------------------ the file
+            new_file = regular(os.open(self.path, _OPEN), self.path)
+            try:
+                os.write(new_file, late)
+            finally:
+                os.close(new_file)
 
 
 def _identity(found: os.stat_result) -> tuple[int, ...]:
@@ -365,34 +367,65 @@ def _lock(file: int, kind: int, patience: float) -> bool:
         return True
 
 
-def _append_to(path: str, data: bytes) -> None:
-    file = regular(os.open(path, _OPEN), path)
+def _line_of(record: dict[str, Any], subject: str) -> tuple[bytes, Task]:
+    """The line of a task, and what it will be read as; ConfigError for what would be no task."""
+    line = encoded(record)
     try:
-        os.write(file, data)
-    finally:
-        os.close(file)
+        return line, read_line(line)[1]
+    except ValueError as error:
+        remedy = "Nothing was written. Fix it and try again."
+        raise ConfigError(f"{subject} would be no task: {error}", remedy) from None
 
 
-def _changed(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The task with other fields. Its id and its beginning stay: by them an update is known."""
-    kept = {name: old[name] for name in ("id", "createdAt") if name in old}
-    new = {**old, **changes, **kept}
-    gone = [n for n, v in new.items() if v is None and old.get(n, "") is not None]
-    return {name: new[name] for name in new if name not in gone}
+@contextmanager
+def _told(verb: str) -> Iterator[None]:
+    """Turn an OSError into a ConfigError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        match error.errno:
+            case errno.ELOOP:
+                remedy = f'Put the file itself there: mv "$(readlink -f {NAME})" {NAME}'
+            case errno.EWOULDBLOCK:
+                remedy = f"See who: fuser -v {NAME}"
+            case errno.EFBIG if verb == "read":
+                remedy = f"Look at it: ls -l {NAME}"
+            case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+                remedy = "Free some space (df -h .), then try again. Nothing was written."
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                remedy = f"See who may do that: ls -ld .ralph {NAME}"
+            case _:
+                remedy = f"Look at it: ls -ld {NAME}"
+        raise ConfigError(f"cannot {verb} {NAME}: {error.strerror}", remedy) from error
 
 
-def _trouble(verb: str, error: OSError) -> ConfigError:
-    match error.errno:
-        case errno.ELOOP:
-            remedy = f'Put the file itself there: mv "$(readlink -f {NAME})" {NAME}'
-        case errno.EWOULDBLOCK:
-            remedy = f"See who: fuser -v {NAME}"
-        case errno.EFBIG if verb == "read":
-            remedy = f"Look at it: ls -l {NAME}"
-        case code if code in _FULL:
-            remedy = "Free some space (df -h .), then try again. Nothing was written."
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            remedy = f"See who may do that: ls -ld .ralph {NAME}"
-        case _:
-            remedy = f"Look at it: ls -ld {NAME}"
-    return ConfigError(f"cannot {verb} {NAME}: {error.strerror}", remedy)
+def next_id(ids: Iterable[str]) -> str:
+    """The number after the highest of the commonest prefix, as wide as that: RALPH-013 after
+    RALPH-012. T-001 where no id ends in a number."""
+    found = [(m[1], m[2]) for m in map(_NUMBERED.fullmatch, ids) if m]
+    if not found:
+        return "".join(_FIRST)
+    prefix = Counter(p for p, _ in found).most_common(1)[0][0]
+    highest = max((n for p, n in found if p == prefix), key=int)
+    return f"{prefix}{int(highest) + 1:0{len(highest)}}"
+
+
+def unknown(wanted: str, ids: Collection[str]) -> ConfigError:
+    """The error for an id that is not there; it names at most three that look like it."""
+    import difflib
+
+    def bare(task_id: str) -> str:
+        """Without capitals and the zeros in front of a number."""
+        return _ZEROS.sub("", task_id.casefold())
+
+    near = [i for i in ids if bare(i) == bare(wanted)][:3]
+    if not near:
+        some = ids
+        if len(ids) > _MOST_COMPARED:  # those with one other letter at most, roughly
+            ends = (wanted[-3:], wanted[:-2])
+            alike = (i for i in ids if i[-3:] == ends[0] or i[:-2] == ends[1])
+            some = [i for i in alike if abs(len(i) - len(wanted)) < 2][:_MOST_COMPARED]
+        near = difflib.get_close_matches(wanted, list(some), 3, _CLOSE_ENOUGH)
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    shown = wanted if len(wanted) <= 80 else f"{wanted[:79]}…"
+    return ConfigError(f"there is no task {shown}", f"{hint}All of them: ralph tasks list")

@@ -1,1 +1,1 @@
-"""Lists elsewhere that tasks come from. Public: `importing`, `sync`, `reporting`, `github`."""
+"""Lists elsewhere that tasks come from. Public: `importing`, `sync`, `github`."""

@@ -1,19 +1,17 @@
-"""Other people's lists as tasks of ours: what is new is added, what changed there is changed here,
-and what changed on both sides is told and stays (a three-way comparison by `source.seen`)."""
+"""Merges other tools' lists into ours: new items are added, changes there are made here, and
+conflicting changes are reported and left (a three-way comparison by `source.seen`)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ralph.files.digest import digest_of
 from ralph.formats.base import ListedTask, TaskList
-from ralph.kernel.tasks.backlog import ENDED
-from ralph.kernel.tasks.task import Status
+from ralph.formats.records import moment
+from ralph.kernel.tasks.task import ENDED, Status
 from ralph.kernel.value import replace, value
-from ralph.loops.backlog.store.ids import next_id
 from ralph.loops.backlog.store.lines import usable
-from ralph.text.timestamps import iso
+from ralph.loops.backlog.store.task_file import next_id
 from ralph.text.words import listed
 
 Record = dict[str, Any]
@@ -25,7 +23,7 @@ _PIPED = {"path": "-"}  # another list may come from there each time
 
 @value
 class Origin:
-    """Where a list is from."""
+    """The place that a list comes from."""
 
     format: str
     place: Mapping[str, str]  # {"path": ...} or {"repo": ...}
@@ -44,7 +42,7 @@ class Conflict:
 
 @value
 class Import:
-    """What an import does."""
+    """The changes of an import."""
 
     added: tuple[Record, ...] = ()
     updated: tuple[tuple[Record, tuple[str, ...]], ...] = ()  # with the fields that change
@@ -62,7 +60,7 @@ class Import:
 
 
 def digest(content: object) -> str:
-    """By which a field is known again; "" for one that is not there."""
+    """The digest by which a field is recognized; "" for one that is not there."""
     if content in _NOTHING:
         return ""
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
@@ -70,7 +68,7 @@ def digest(content: object) -> str:
 
 
 def same_place(record: Mapping[str, Any], place: Mapping[str, str]) -> bool:
-    """Whether a task came from there."""
+    """True if a task came from there."""
     source = record.get("source")
     return isinstance(source, dict) and all(source.get(k) == v for k, v in place.items())
 
@@ -79,8 +77,7 @@ class Merge:
     """One import into the tasks there are."""
 
     def __init__(self, reading: TaskList, origin: Origin, now: str, *, by_agent: bool) -> None:
-        self._reading, self._origin = reading, origin
-        self._now = now
+        self._reading, self._origin, self._now = reading, origin, now
         self._by_agent = by_agent  # who may add tasks, and say of none that it is done
         self._ids: dict[str, str] = {}  # ours, by their keys
         self._keys: dict[str, str] = {}  # theirs, by our ids
@@ -88,7 +85,7 @@ class Merge:
         self.result = Import()
 
     def __call__(self, records: list[Record], taken: frozenset[str]) -> tuple[Record, ...]:
-        """What is to be written; `result` says what that is."""
+        """The records to write; `result` explains them."""
         known = {r["source"].get("key"): r for r in records if same_place(r, self._origin.place)}
         items, lost = proper(self._reading)
         self._ids = {key: record["id"] for key, record in known.items()}
@@ -102,8 +99,9 @@ class Merge:
                 self._add(item, first=not number)
         for record in known.values() if self._origin.place != _PIPED else ():
             self._note("missing", record["id"])
-            if "root" in record["source"]:
-                self._note("bare", _without_root(record, self._now))
+            if "root" in record["source"]:  # what is not in its list any more does not speak for it
+                source = {n: held for n, held in record["source"].items() if n != "root"}
+                self._note("bare", {**record, "source": source, "updatedAt": self._now})
         self.result = Import(**{name: tuple(held) for name, held in self._found.items()})
         return self.result.records
 
@@ -112,9 +110,9 @@ class Merge:
 
     def _new_ids(self, keys: Sequence[str], taken: frozenset[str]) -> Iterator[tuple[str, str]]:
         """An id for each: its own if it can be, else the next number."""
-        used = set(taken)
-        own = {key for key in keys if _is_id(key) and key not in taken}
-        used |= own
+        # A key that was made from a text would be a poor id.
+        own = {key for key in keys if usable(key) and " " not in key and key not in taken}
+        used = taken | own
         number = ""
         for key in keys:
             if key in own:
@@ -123,10 +121,8 @@ class Merge:
             number = next_id((number,) if number else used)
             while number in used:
                 number = next_id((number,))
-            used.add(number)
+            used |= {number}
             yield key, number
-
-    # -------------------------------------------------------------- new ones
 
     def _add(self, item: ListedTask, *, first: bool) -> None:
         ours = self._translated(item.fields)
@@ -159,8 +155,6 @@ class Merge:
             ours["parent"] = self._ids[ours["parent"]]
         return ours
 
-    # -------------------------------------------------------------- known ones
-
     def _meet(self, record: Record, item: ListedTask, *, first: bool) -> None:
         """Bring together what became of a task here and there."""
         if self._by_agent:
@@ -174,7 +168,7 @@ class Merge:
             if name in ("status", *_TIMES) or digest(item.fields.get(name)) == seen.get(name, ""):
                 continue
             theirs = ours.get(name)
-            if digest(self._as_there(record, name)) == seen.get(name, ""):
+            if digest(self._as_there(name, record.get(name))) == seen.get(name, ""):
                 changes[name] = theirs
             elif digest(record.get(name)) != digest(theirs):
                 self._note("conflicts", Conflict(record["id"], name, record.get(name), theirs))
@@ -182,9 +176,9 @@ class Merge:
         changes |= self._status({**record, **changes}, item, seen, source)
         self._finish(record, changes, source)
 
-    def _as_there(self, record: Record, name: str) -> object:
+    def _as_there(self, name: str, held: object) -> object:
         """A field of ours with their keys, where they know such."""
-        keys, held = self._keys, record.get(name)
+        keys = self._keys
         if name == "blockedBy" and isinstance(held, list):
             return [keys.get(one, one) for one in held]
         return keys.get(held, held) if name == "parent" and isinstance(held, str) else held
@@ -205,8 +199,8 @@ class Merge:
     def _status(
         self, record: Record, item: ListedTask, seen: Mapping[str, str], source: Record
     ) -> Record:
-        """What becomes of a status that changed there. What is under work or has ended here is not
-        set back."""
+        """The changes for a status that changed there. A task that is in progress or has ended
+        here is not set back."""
         there = Status(item.fields.get("status", Status.PENDING))
         here = Status(record.get("status") or Status.PENDING)
         if there is here or digest(there.value) == seen.get("status", ""):
@@ -217,8 +211,12 @@ class Merge:
         elif there is Status.DONE and here not in ENDED:
             at = item.fields.get("completedAt", self._now)
             words = f"Called done by {where}, imported {self._now}."
-            noted = _noted(record.get("notes"), words)
-            return {**_NO_LONGER, "status": there.value, "completedAt": at, **noted}
+            notes = record.get("notes")
+            if isinstance(notes, list):
+                notes = [*notes, words]
+            else:
+                notes = f"{notes}\n{words}" if notes else words
+            return {**_NO_LONGER, "status": there.value, "completedAt": at, "notes": notes}
         elif here in ENDED or digest(here.value) != seen.get("status", ""):
             self._note("conflicts", Conflict(name, "status", here.value, there.value))
         else:
@@ -241,37 +239,14 @@ def proper(reading: TaskList) -> tuple[list[ListedTask], tuple[str, ...]]:
             lost.append(f"{item.key} waits for {strangers}, which is not in the list")
         if fields.get("parent") and fields["parent"] not in keys:
             lost.append(f"{item.key} is a part of {fields.pop('parent')}, which is not in the list")
-        fields |= {name: _time(fields[name]) for name in _TIMES if name in fields}
+        for name in fields.keys() & _TIMES:
+            fields[name] = moment(str(fields[name]))
         held = {name: held for name, held in fields.items() if held not in _NOTHING}
         items.append(replace(item, fields=held))
     return items, tuple(lost)
 
 
-def _is_id(key: str) -> bool:
-    """Whether a key can be our id too; one that was made from a text is a poor one."""
-    return usable(key) and " " not in key
-
-
-def _time(text: object) -> str | None:
-    try:
-        return iso(datetime.fromisoformat(str(text)))
-    except (ValueError, OverflowError):
-        return None
-
-
 def _with(seen: Mapping[str, str], name: str, old: str | None) -> dict[str, str]:
-    """What was seen, but for a field that is in dispute: there it stays what both once had."""
+    """The digests as seen, except for a field in conflict, which keeps the old one."""
     kept = {field: held for field, held in seen.items() if field != name}
     return kept | ({name: old} if old else {})
-
-
-def _noted(notes: object, words: str) -> Record:
-    if isinstance(notes, list):
-        return {"notes": [*notes, words]}
-    return {"notes": f"{notes}\n{words}" if notes else words}
-
-
-def _without_root(record: Record, now: str) -> Record:
-    """A task that is not in its list any more does not speak for it."""
-    source = {name: held for name, held in record["source"].items() if name != "root"}
-    return {**record, "source": source, "updatedAt": now}

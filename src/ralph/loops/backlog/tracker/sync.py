@@ -1,20 +1,21 @@
-"""What is done here is told to the list it came from: one checkbox, `passes` or status, or one
-issue. If somebody changed what was wanted since, that is told and nothing is written."""
+"""Marks done tasks in the list or issue that they came from. If somebody changed what was wanted
+since, it says so and writes nothing."""
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from ralph.errors import RalphError
 from ralph.files.safe_open import open_regular
-from ralph.files.state_dir import write_atomically
+from ralph.files.state_dir import is_inside, write_atomically
 from ralph.formats.base import Format, ListedTask
 from ralph.formats.catalog import NAMES, by_name
-from ralph.kernel.tasks.backlog import ENDED
-from ralph.kernel.tasks.task import Status
+from ralph.formats.records import Record, source_of
+from ralph.kernel.tasks.task import ENDED, Status
 from ralph.kernel.value import value
+from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.tracker import github
 from ralph.loops.backlog.tracker.github import Run
 from ralph.loops.backlog.tracker.importing import digest, proper
@@ -28,11 +29,10 @@ _TRIES = 3  # where somebody else writes the list at the same time
 _BOM = "\ufeff"
 _GITHUB_URL = re.compile(r"https?://[^/\s]+/([^/\s]+/[^/\s]+)/(?:issues|pull)/[0-9]+")
 _ISSUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*#[0-9]{1,12}")
-Record = Mapping[str, Any]
 
 
 class How(StrEnum):
-    """What became of it."""
+    """The result of marking a task."""
 
     NOTHING = "nothing"  # there is nobody to tell
     MARKED = "marked"
@@ -43,7 +43,7 @@ class How(StrEnum):
 
 @value
 class Synced:
-    """What became of telling a list, in words for people; `path`: the file that was changed."""
+    """The result in words for people; `path` is the file that was changed."""
 
     how: How
     words: str
@@ -66,25 +66,20 @@ class Trackers:
     """
 
     def __init__(self, workspace: str, run: Run, *, write: bool = True) -> None:
-        self._workspace = workspace
-        self._run = run
-        self._write = write
-        self._last: tuple[str, str, _List] | None = None
+        self._workspace, self._run, self._write = workspace, run, write
 
-    def mark(self, record: Record, *, done: bool, evidence: str) -> Synced:
-        """Let the source of a task say that it is done, or that it is not. Never raises."""
-        return self.mark_all([(record, evidence)], done=done)[0]
-
-    def mark_all(self, tasks: Sequence[tuple[Record, str]], *, done: bool) -> list[Synced]:
-        """The same for many tasks with their evidence: each list is read and written once."""
+    def mark(self, tasks: Sequence[Record], *, done: bool) -> list[Synced]:
+        """Let the sources of tasks say that they are done, or that they are not. Never raises.
+        Each list is read and written once."""
         found: dict[int, Synced] = {}
         lists: dict[tuple[str, str], dict[int, Record]] = {}
-        for number, (record, evidence) in enumerate(tasks):
-            source, path = _source(record), str(_source(record).get("path") or "-")
+        for number, record in enumerate(tasks):
+            source = source_of(record, *NAMES)
+            path = str(source.get("path") or "-")
             if not source:
                 found[number] = Synced(How.NOTHING, "it came from no list")
             elif repository := repository_of(record):
-                found[number] = self._mark_issue(record, repository, done=done, evidence=evidence)
+                found[number] = self._mark_issue(record, repository, done=done)
             elif path == "-":
                 found[number] = Synced(How.NOTHING, "its list was no file")
             else:
@@ -93,8 +88,6 @@ class Trackers:
             marked = self._mark_file(by_name(name), path, list(sources.values()), done=done)
             found |= zip(sources, marked, strict=True)
         return [found[number] for number in range(len(tasks))]
-
-    # -------------------------------------------------------------- files
 
     def _mark_file(
         self, form: Format, path: str, sources: Sequence[Record], *, done: bool
@@ -105,47 +98,32 @@ class Trackers:
             if len(sources) > 1:  # it may be one of them
                 parts = ([one] for one in sources)
                 return [self._mark_file(form, path, part, done=done)[0] for part in parts]
-            return [Synced(How.FAILED, f"{path}: {_why(error)}")]
+            why = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, RalphError):
+                why = f"{error.message}. {error.remedy}"
+            return [Synced(How.FAILED, f"{path}: {why}")]
 
     def _marked(
         self, form: Format, path: str, sources: Sequence[Record], *, done: bool
     ) -> list[Synced]:
         whole = os.path.join(self._workspace, path)
         for _ in range(_TRIES):
-            old = self._list(form, whole)
+            old = _list(form, whole)
             wrong = _wrong(form, old, {str(source.get("key")) for source in sources}, done=done)
             told = [_judged(source, old, wrong, path, done=done) for source in sources]
             keys = {str(s.get("key")) for s, t in zip(sources, told, strict=True) if t.path}
             if not keys or not self._write:
                 return told
-            if self._replace(whole, old, form.marked(old.text, keys, done)):
+            text = form.marked(old.text, keys, done)
+            with open_regular(whole) as file:
+                changed = file.read(LARGEST + 1) != old.data  # by somebody else, meanwhile
+            if not changed:
+                bom = _BOM if old.data.startswith(_BOM.encode()) else ""
+                write_atomically(whole, bom + text)
                 return told
         raise ValueError("it is being changed by someone else all the time")
 
-    def _list(self, form: Format, whole: str) -> _List:
-        """The list as it is now; it is read anew only if it is another."""
-        with open_regular(whole) as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST >> 20} MB")
-        if self._last and self._last[:2] == (whole, form.name) and self._last[2].data == data:
-            return self._last[2]
-        text = data.decode("utf-8-sig")
-        found = _List(data, text, _items(form, text, os.path.basename(whole)))
-        self._last = (whole, form.name, found)
-        return found
-
-    def _replace(self, whole: str, old: _List, text: str) -> bool:
-        """Whether it could be done: someone else may have changed the list meanwhile."""
-        with open_regular(whole) as file:
-            if file.read(LARGEST + 1) != old.data:
-                return False
-        write_atomically(whole, f"{_BOM}{text}" if old.data.startswith(_BOM.encode()) else text)
-        return True
-
-    # -------------------------------------------------------------- issues
-
-    def _mark_issue(self, record: Record, repository: str, *, done: bool, evidence: str) -> Synced:
+    def _mark_issue(self, record: Record, repository: str, *, done: bool) -> Synced:
         source, where = record["source"], f"github:{repository}"
         number = str(source.get("key")).rpartition("#")[2]
         if not _ISSUE.fullmatch(f"{repository}#{number}"):  # an option, a path, whatever
@@ -162,12 +140,65 @@ class Trackers:
         if changed := changed_wishes(item, source):
             words = f"{where}#{number} was changed since it was imported ({changed})"
             return Synced(How.CONFLICT, f"{words}; see: ralph tasks import {where} --dry-run")
-        comment = redact(evidence)[:_LONGEST_COMMENT]
         if self._write:
+            comment = redact(evidence_words(record))[:_LONGEST_COMMENT]
             how = github.turn(self._run, repository, number, done=done, comment=comment)
             if how:
                 return Synced(How.FAILED, f"{where}#{number}: {how}")
         return Synced(How.MARKED, f"{where}#{number} is {'closed' if done else 'open again'}")
+
+
+@value
+class Telling:
+    """Tells lists and issues what a run has done with their tasks (ADR 32)."""
+
+    file: TaskFile
+    trackers: Callable[[str], Trackers]  # of the lists in a work tree
+    tell: Callable[[str], None]
+
+    def tick_off(self, task: str, workspace: str, *, done: bool = True) -> None:
+        """A list in the work tree that the task came from says so in the task's own commit."""
+        if self.list_in(workspace, task):
+            synced = self._mark(workspace, task, done=done, anew=True)
+            if synced.how is How.MARKED:
+                self.tell(synced.words)
+
+    def list_in(self, workspace: str, task: str) -> str:
+        """The path in a work tree of the list that a task came from; "" if it is not there."""
+        source = (self.file.record(task) or {}).get("source")
+        path = source.get("path") if isinstance(source, dict) else None
+        whole = os.path.join(workspace, path) if isinstance(path, str) else ""
+        return whole if whole and is_inside(whole, workspace) else ""
+
+    def sync(self, task: str) -> tuple[bool, str]:
+        """Tell whoever does not know yet: whether all know, and what was said or is wrong."""
+        synced = self._mark(self.file.workspace, task, done=True)
+        ok = synced.how not in (How.CONFLICT, How.FAILED)
+        return ok, synced.words if synced.how is How.MARKED or not ok else ""
+
+    def _mark(self, workspace: str, task: str, *, done: bool, anew: bool = False) -> Synced:
+        """`anew`: what was told before may have gone with a commit that came to nothing."""
+        record = self.file.record(task) or {"id": task}
+        if anew and "source" in record:
+            record = {**record, **told(record, done=False)}
+
+        def change(now: dict[str, Any]) -> dict[str, Any] | None:
+            known = told(now, done=done)
+            return None if known["source"] == now.get("source") else known
+
+        synced = self.trackers(workspace).mark([record], done=done)[0]
+        if synced.how in (How.MARKED, How.ALREADY):
+            self.file.update(task, change)
+        return synced
+
+
+def _list(form: Format, whole: str) -> _List:
+    with open_regular(whole) as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MB")
+    text = data.decode("utf-8-sig")
+    return _List(data, text, _items(form, text, os.path.basename(whole)))
 
 
 def _items(form: Format, text: str, name: str) -> dict[str, ListedTask]:
@@ -175,14 +206,16 @@ def _items(form: Format, text: str, name: str) -> dict[str, ListedTask]:
 
 
 def _wrong(form: Format, old: _List, keys: Collection[str], *, done: bool) -> set[str]:
-    """Those of the items that do not say what they should: a mark changes them."""
-    new = _items(form, form.marked(old.text, keys, done), "")
-    ours = [key for key in keys if key in old.items and not (done and _is_done(old.items[key]))]
-    return {key for key in ours if key not in new or new[key] != old.items[key]}
+    """The items that do not say what they should: a mark changes them."""
+    new, items = _items(form, form.marked(old.text, keys, done), ""), old.items
+    ours = [key for key in keys if key in items]
+    if done:
+        ours = [key for key in ours if items[key].fields.get("status") != Status.DONE]
+    return {key for key in ours if key not in new or new[key] != items[key]}
 
 
 def _judged(source: Record, old: _List, wrong: Collection[str], path: str, *, done: bool) -> Synced:
-    """What is to be said of one; those with a path are to be marked."""
+    """The result for one task; one with a path is still to be marked."""
     key = str(source.get("key"))
     item = old.items.get(key)
     if item is None:
@@ -195,34 +228,18 @@ def _judged(source: Record, old: _List, wrong: Collection[str], path: str, *, do
     return Synced(How.MARKED, f"{path}: {key} is {'done' if done else 'open again'}", path)
 
 
-def _source(record: Record) -> Record:
-    """Where a task came from, if that is a list that we know."""
-    source = record.get("source")
-    return source if isinstance(source, dict) and source.get("format") in NAMES else {}
-
-
-def _why(error: Exception) -> str:
-    match error:
-        case OSError():
-            return error.strerror or str(error)
-        case RalphError():
-            return f"{error.message}. {error.remedy}"
-        case _:
-            return str(error)
-
-
 def repository_of(record: Record) -> str:
-    """Where the issue of a task is, `owner/name`; "" where it came from no issue."""
-    source = record.get("source")
-    if not isinstance(source, dict) or source.get("format") != "github":
+    """The repository of a task's issue, `owner/name`; "" if it came from no issue."""
+    source = source_of(record, "github")
+    if not source:
         return ""
     found = _GITHUB_URL.fullmatch(str(record.get("externalUrl") or ""))
     return str(source.get("repo") or (found[1] if found else ""))
 
 
 def changed_wishes(item: ListedTask, source: Record) -> str:
-    """What of an item's wish is not what was imported; "" if all is. One that was done there and
-    is not any more was opened again by somebody."""
+    """The fields of an item that are not what was imported, in words. One that was done there and
+    is not any more was opened again."""
     seen = source.get("seen")
     seen = seen if isinstance(seen, dict) else {}
     changed = [n for n in _WISH if digest(item.fields.get(n)) != seen.get(n, "")]
@@ -231,15 +248,15 @@ def changed_wishes(item: ListedTask, source: Record) -> str:
 
 
 def told(record: Record, *, done: bool) -> dict[str, Any]:
-    """The fields of a task that change once its list was told: it remembers what the list says, so
-    that somebody who opens the item again there is heard."""
+    """The fields of a task once its list was marked: it remembers what the list says, so that it is
+    noticed when somebody opens the item again."""
     source = record["source"]
     seen = {**(source.get("seen") or {}), "status": _DONE if done else digest("pending")}
     return {"source": {**source, "seen": seen}}
 
 
 def evidence_words(record: Record) -> str:
-    """Why a task is done, for people who read the issue."""
+    """The proof of a task, for people who read the issue."""
     words = [f"Done by ralph: {record['id']}: {record.get('title') or ''}".rstrip(": ")]
     found = record.get("evidence")
     if isinstance(found, dict):
@@ -249,7 +266,3 @@ def evidence_words(record: Record) -> str:
             words.append(f"Checked: {found['kind']}")
         words += [f"Tree: {found['tree']}"] if found.get("tree") else []
     return "\n".join(words)
-
-
-def _is_done(item: ListedTask) -> bool:
-    return item.fields.get("status") == Status.DONE

@@ -1,1 +1,1 @@
-"""How each CLI speaks, one module each. Public: `speech`."""
+"""The streams of each CLI, one module a dialect. Public: `speech`."""

@@ -1,9 +1,10 @@
-"""Claude Code's stream-json, as version 2.1.197 prints it; and its text mode."""
+"""Claude Code's stream-json, as version 2.1.197 prints it, and its text mode; and Amp's
+--stream-json (H §Amp Streaming JSON): Claude's shapes with fewer fields."""
 
 import os
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.dialects.plain import (
+from ralph.testing.scripted_agent.dialects.speech import (
     LastWord,
     Lines,
     ScriptedCall,
@@ -50,41 +51,34 @@ class Claude(Voice):
         self.denials: list[dict[str, Any]] = []
 
     def opening(self, prompt: str) -> Lines:
-        yield {
-            "type": "system",
-            "subtype": "init",
-            "cwd": os.getcwd(),
-            "session_id": self.session,
-            "tools": TOOLS,
-            "mcp_servers": [],
-            "model": MODEL,
-            "permissionMode": "default",
-            "slash_commands": [],
-            "apiKeySource": "none",
-            "claude_code_version": "2.1.197",
-            "output_style": "default",
-            "agents": ["general-purpose"],
-            "skills": [],
-            "plugins": [],
-            "uuid": new_uuid(),
-            "fast_mode_state": "off",
-        }
+        yield self.line(
+            "system",
+            subtype="init",
+            cwd=os.getcwd(),
+            tools=TOOLS,
+            mcp_servers=[],
+            model=MODEL,
+            permissionMode="default",
+            slash_commands=[],
+            apiKeySource="none",
+            claude_code_version="2.1.197",
+            output_style="default",
+            agents=["general-purpose"],
+            skills=[],
+            plugins=[],
+            fast_mode_state="off",
+        )
 
     def echo(self, prompt: str) -> Lines:
         yield self.user({"type": "text", "text": prompt}, isReplay=True)
 
     def limits(self, info: dict[str, Any]) -> Lines:
-        yield {
-            "type": "rate_limit_event",
-            "rate_limit_info": info,
-            "uuid": new_uuid(),
-            "session_id": self.session,
-        }
+        yield self.line("rate_limit_event", rate_limit_info=info)
 
     def thinks(self, text: str) -> Lines:
         tokens = len(text) // 4
         estimate = {"estimated_tokens": tokens, "estimated_tokens_delta": tokens}
-        yield self.system("thinking_tokens", **estimate)
+        yield self.line("system", subtype="thinking_tokens", **estimate)
         yield self.assistant({"type": "thinking", "thinking": text, "signature": "c2NyaXB0ZWQ="})
 
     def says(self, text: str) -> Lines:
@@ -130,20 +124,14 @@ class Claude(Voice):
         yield self.user(block, isSynthetic=True)
 
     def result(self) -> Lines:
-        timing = {"duration_ms": 111, "duration_api_ms": 18, "ttft_ms": 106}
-        yield {
-            "type": "result",
-            "subtype": "success",
-            "is_error": False,
-            "api_error_status": None,
-            **timing,
-            "num_turns": self.turns,
-            "result": self.last,
-            "stop_reason": "end_turn",
-            **self.totals(self.turn.get("cost", 0.001)),
-            "terminal_reason": "completed",
-            "uuid": new_uuid(),
-        }
+        yield self.final(
+            ttft_ms=106,
+            is_error=False,
+            api_error_status=None,
+            result=self.last,
+            stop_reason="end_turn",
+            terminal_reason="completed",
+        )
 
     def fails(self, failure: ScriptedFailure) -> Lines:
         status, text = failure.get("status", 500), failure_text(failure)
@@ -152,48 +140,47 @@ class Claude(Voice):
             rejected = {"status": "rejected", "resetsAt": failure["resets_at"]}
             yield from self.limits({**rejected, "rateLimitType": "five_hour"})
         retry = {"attempt": 1, "max_retries": 1, "retry_delay_ms": 500.5}
-        yield self.system("api_retry", **retry, error_status=status, error=error)
+        yield self.line("system", subtype="api_retry", **retry, error_status=status, error=error)
         said = self.assistant({"type": "text", "text": text})
         said["message"] |= {"model": "<synthetic>", "stop_reason": "stop_sequence"}
         yield {**said, "error": error}
-        yield {
-            "type": "result",
-            "subtype": "success",  # with `is_error`: the CLI really does say so
-            "is_error": True,
-            "api_error_status": status,
-            "duration_ms": 639,
-            "duration_api_ms": 0,
-            "num_turns": 1,
-            "result": text,
-            "stop_reason": "stop_sequence",
-            **self.totals(self.turn.get("cost", 0)),
-            "terminal_reason": "completed",
-            "uuid": new_uuid(),
-        }
+        yield self.final(
+            is_error=True,  # with the subtype "success": the CLI really does say so
+            api_error_status=status,
+            num_turns=1,
+            result=text,
+            stop_reason="stop_sequence",
+            total_cost_usd=self.turn.get("cost", 0),
+            terminal_reason="completed",
+        )
 
     def interrupted(self, call: ScriptedCall | None) -> Lines:
         if call is not None:
             yield self.answer(call.id, REJECTED, "User rejected tool use", is_error=True)
         words = "[Request interrupted by user for tool use]" if call else "[Request interrupted]"
         yield self.user({"type": "text", "text": words})
-        yield {
-            "type": "result",
-            "subtype": "error_during_execution",
-            "duration_ms": 1843,
-            "duration_api_ms": 144,
-            "is_error": True,
-            "num_turns": self.turns,
-            "stop_reason": "tool_use" if call else None,
-            **self.totals(self.turn.get("cost", 0.001)),
-            "terminal_reason": "aborted_tools" if call else "aborted_streaming",
-            "uuid": new_uuid(),
-            "errors": ["[ede_diagnostic] result_type=user"],
-        }
+        yield self.final(
+            "error_during_execution",
+            is_error=True,
+            stop_reason="tool_use" if call else None,
+            terminal_reason="aborted_tools" if call else "aborted_streaming",
+            errors=["[ede_diagnostic] result_type=user"],
+        )
 
-    def system(self, subtype: str, **fields: object) -> dict[str, Any]:
-        """A `system` line."""
-        line = {"type": "system", "subtype": subtype, **fields}
-        return {**line, "uuid": new_uuid(), "session_id": self.session}
+    def line(self, kind: str, **fields: object) -> dict[str, Any]:
+        return {"type": kind, **fields, "uuid": new_uuid(), "session_id": self.session}
+
+    def final(self, subtype: str = "success", **fields: object) -> dict[str, Any]:
+        usual = {
+            "duration_ms": 111,
+            "duration_api_ms": 18,
+            "num_turns": self.turns,
+            "total_cost_usd": self.turn.get("cost", 0.001),
+            "usage": self.tokens(),
+            "modelUsage": {},
+            "permission_denials": self.denials,
+        }
+        return self.line("result", subtype=subtype, **{**usual, **fields})
 
     def assistant(self, block: dict[str, Any], parent: str | None = None) -> dict[str, Any]:
         """An `assistant` line; a sub-agent's has the tool call it works for as its parent."""
@@ -207,29 +194,18 @@ class Claude(Voice):
             "stop_sequence": None,
             "usage": {**self.tokens(), "output_tokens": 1},
         }
-        return {
-            "type": "assistant",
-            "message": message,
-            "parent_tool_use_id": parent,
-            "session_id": self.session,
-            "uuid": new_uuid(),
-            "request_id": new_id("req_"),
-        }
+        request = new_id("req_")
+        return self.line(
+            "assistant", message=message, parent_tool_use_id=parent, request_id=request
+        )
 
     def user(self, block: dict[str, Any], **fields: object) -> dict[str, Any]:
-        """A `user` line."""
-        return {
-            "type": "user",
-            "message": {"role": "user", "content": [block]},
-            "parent_tool_use_id": None,
-            "session_id": self.session,
-            "uuid": new_uuid(),
-            "timestamp": now(),
-            **fields,
-        }
+        message = {"role": "user", "content": [block]}
+        return self.line(
+            "user", message=message, parent_tool_use_id=None, timestamp=now(), **fields
+        )
 
     def answer(self, call: str, content: object, shown: object, **fields: object) -> dict[str, Any]:
-        """A tool result."""
         block = {"tool_use_id": call, "type": "tool_result", "content": content, **fields}
         return self.user(block, tool_use_result=shown)
 
@@ -242,16 +218,6 @@ class Claude(Voice):
             "output_tokens": self.usage["output"],
         }
 
-    def totals(self, cost: float) -> dict[str, Any]:
-        """The end of every result."""
-        return {
-            "session_id": self.session,
-            "total_cost_usd": cost,
-            "usage": self.tokens(),
-            "modelUsage": {},
-            "permission_denials": self.denials,
-        }
-
 
 class ClaudeText(LastWord):
     """`--output-format text`: an API error is printed where the answer would be."""
@@ -260,3 +226,62 @@ class ClaudeText(LastWord):
 
     def fails(self, failure: ScriptedFailure) -> Lines:
         yield failure_text(failure)
+
+
+class Amp(Claude):
+    """The prompt is repeated as a `user` line; there is no cost, no limit and no retry."""
+
+    leaves: ClassVar[dict[str, int | None]] = {}
+    echo = Voice.silent
+    limits = Voice.silent
+
+    def __init__(self, turn: ScriptedTurn) -> None:
+        super().__init__(turn)
+        self.session = f"T-{self.session}"
+
+    def opening(self, prompt: str) -> Lines:
+        yield self.line("system", subtype="init", cwd=os.getcwd(), tools=TOOLS, mcp_servers=[])
+        yield self.user({"type": "text", "text": prompt})
+
+    def thinks(self, text: str) -> Lines:
+        yield self.assistant({"type": "thinking", "thinking": text})
+
+    def plans(self, todo: list[tuple[str, str]]) -> Lines:
+        todos = [
+            {"id": str(number), "content": text, "status": status.replace("_", "-")}
+            for number, (text, status) in enumerate(todo, 1)
+        ]
+        call = ScriptedCall({"name": "todo_write", "input": {"todos": todos}})
+        yield from self.calls(call)
+        yield self.answer(call.id, "", None)
+
+    def result(self) -> Lines:
+        yield self.final(is_error=False, result=self.last, usage=self.tokens())
+
+    def fails(self, failure: ScriptedFailure) -> Lines:
+        words = f"{failure.get('status', 500)} {failure.get('message', 'Server error')}"
+        yield self.final("error_during_execution", is_error=True, error=words)
+
+    def interrupted(self, call: ScriptedCall | None) -> Lines:
+        yield self.final("error_during_execution", is_error=True, error="Interrupted by user")
+
+    def line(self, kind: str, **fields: object) -> dict[str, Any]:
+        return {"type": kind, **fields, "session_id": self.session}
+
+    def final(self, subtype: str = "success", **fields: object) -> dict[str, Any]:
+        usual = {"duration_ms": 111, "num_turns": self.turns}
+        return self.line("result", subtype=subtype, **usual, **fields)
+
+    def assistant(self, block: dict[str, Any], parent: str | None = None) -> dict[str, Any]:
+        message = {
+            "type": "message",
+            "role": "assistant",
+            "content": [block],
+            "stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn",
+            "usage": self.tokens(),
+        }
+        return self.line("assistant", message=message, parent_tool_use_id=parent)
+
+    def user(self, block: dict[str, Any], **fields: object) -> dict[str, Any]:
+        message = {"role": "user", "content": [block]}
+        return self.line("user", message=message, parent_tool_use_id=None)

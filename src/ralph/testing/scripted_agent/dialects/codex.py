@@ -4,7 +4,7 @@ import shlex
 import time
 from typing import Any
 
-from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall, Voice, new_uuid
+from ralph.testing.scripted_agent.dialects.speech import Lines, ScriptedCall, Voice, new_uuid
 from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 PATCHES = frozenset({"apply_patch", "file_change"})
@@ -37,9 +37,6 @@ class Codex(Voice):
         yield {"type": "thread.started", "thread_id": new_uuid()}
         yield {"type": "turn.started"}
 
-    def echo(self, prompt: str) -> Lines:
-        return iter(())
-
     def thinks(self, text: str) -> Lines:
         yield self.completed(self.item("reasoning", text=text))
 
@@ -48,7 +45,18 @@ class Codex(Voice):
         yield self.completed(self.item("agent_message", text=text))
 
     def calls(self, call: ScriptedCall) -> Lines:
-        item = self.patch(call) if call.name in PATCHES else self.command(call)
+        if call.name in PATCHES:
+            changes = call.input.get("changes", [{"path": "file.txt", "kind": "update"}])
+            item = self.item("file_change", changes=changes, status="in_progress")
+        else:
+            command = str(call.input.get("command") or call.input.get("cmd") or call.name)
+            item = self.item(
+                "command_execution",
+                command=f"/bin/bash -lc {shlex.quote(command)}",  # as codex hands it to the shell
+                aggregated_output="",
+                exit_code=None,
+                status="in_progress",
+            )
         self.started[call.id] = item
         yield {"type": "item.started", "item": item}
 
@@ -81,26 +89,8 @@ class Codex(Voice):
         yield {"type": "turn.failed", "error": {"message": text}}
 
     def item(self, kind: str, **fields: object) -> dict[str, Any]:
-        """The next item of the turn."""
         self.items += 1
         return {"id": f"item_{self.items - 1}", "type": kind, **fields}
 
-    def command(self, call: ScriptedCall) -> dict[str, Any]:
-        """A command, as codex hands it to the shell."""
-        command = str(call.input.get("command") or call.input.get("cmd") or call.name)
-        return self.item(
-            "command_execution",
-            command=f"/bin/bash -lc {shlex.quote(command)}",
-            aggregated_output="",
-            exit_code=None,
-            status="in_progress",
-        )
-
-    def patch(self, call: ScriptedCall) -> dict[str, Any]:
-        """Changed files."""
-        changes = call.input.get("changes", [{"path": "file.txt", "kind": "update"}])
-        return self.item("file_change", changes=changes, status="in_progress")
-
     def completed(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The line for an item that is done."""
         return {"type": "item.completed", "item": item}

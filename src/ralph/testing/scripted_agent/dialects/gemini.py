@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall, Voice, new_uuid, now
+from ralph.testing.scripted_agent.dialects.speech import Lines, ScriptedCall, Voice, new_uuid, now
 from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 MODEL = "gemini-2.5-flash"
@@ -31,9 +31,6 @@ class GeminiText(Voice):
     """`--output-format text`: every block as it comes; failures are on standard error."""
 
     leaves: ClassVar[dict[str, int | None]] = {"INT": 0, "TERM": 0}
-
-    def echo(self, prompt: str) -> Lines:
-        return iter(())
 
     def failing_exit(self, failure: ScriptedFailure) -> int:
         return failure.get("status", 500) & 255
@@ -69,7 +66,6 @@ class Gemini(GeminiText):
             yield self.line("tool_result", tool_id=call.id, status="success", **output)
 
     def failed(self, call: ScriptedCall, message: str, kind: str) -> dict[str, Any]:
-        """The line for a tool call that failed."""
         error = {"type": kind, "message": message}
         return self.line(
             "tool_result", tool_id=call.id, status="error", output=message, error=error
@@ -116,5 +112,4 @@ class Gemini(GeminiText):
         return {**counts, **more}
 
     def line(self, kind: str, **fields: object) -> dict[str, Any]:
-        """Any line."""
         return {"type": kind, "timestamp": now(), **fields}

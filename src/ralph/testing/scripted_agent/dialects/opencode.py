@@ -3,7 +3,13 @@
 import time
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.dialects.plain import NO_USAGE, Lines, ScriptedCall, Voice, new_id
+from ralph.testing.scripted_agent.dialects.speech import (
+    NO_USAGE,
+    Lines,
+    ScriptedCall,
+    Voice,
+    new_id,
+)
 from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 REJECTED = "The user rejected permission to use this specific tool call."
@@ -62,9 +68,6 @@ class Opencode(Voice):
         told = f'<task state="completed">\n<task_result>\n{text}\n</task_result>\n</task>'
         yield from self.answers(ScriptedCall({"name": "task", "input": order, "output": told}))
 
-    def echo(self, prompt: str) -> Lines:
-        return iter(())
-
     def result(self) -> Lines:
         if not self.rejected:
             yield from self.begins()
@@ -105,19 +108,15 @@ class Opencode(Voice):
         return line
 
     def block(self, kind: str, text: str) -> dict[str, Any]:
-        """Text or reasoning."""
         return self.part(kind, kind, text=text, time={"start": now(), "end": now()})
 
     def part(self, line: str, kind: str, **fields: object) -> dict[str, Any]:
-        """A line about a part of a message."""
         names = {"id": new_id("prt_"), "messageID": self.message, "sessionID": self.session}
         return self.line(line, part={**names, "type": kind, **fields})
 
     def line(self, kind: str, **fields: object) -> dict[str, Any]:
-        """Any line."""
         return {"type": kind, "timestamp": now(), "sessionID": self.session, **fields}
 
 
 def now() -> int:
-    """The time as the CLI writes it."""
     return int(time.time() * 1000)

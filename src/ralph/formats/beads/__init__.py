@@ -1,1 +1,0 @@
-"""The issues of beads. Public: `format`, `fields`, `write`."""

@@ -1,1 +1,0 @@
-"""Issues of GitHub, as `gh` prints them. Public: `format`, `fields`, `write`."""

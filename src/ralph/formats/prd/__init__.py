@@ -1,1 +1,0 @@
-"""Lists of user stories in JSON. Public: `format`, `stories`, `criteria`."""
