@@ -15,7 +15,7 @@ class Framer:
         cut = chunk.rfind(b"\n") + 1
         whole = b""
         if cut:
-            whole = bytes(self._rest) + chunk[:cut]
+            whole = b"".join((self._rest, memoryview(chunk)[:cut]))  # copied once
             self._rest.clear()
         self._rest += chunk[cut:]
         del self._rest[self._limit + 1 :]
