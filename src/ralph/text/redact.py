@@ -24,18 +24,6 @@ _SHAPES = (
     ("glpat-", "[A-Za-z0-9_-]", 16),
     ("hf_", "[A-Za-z0-9]", 20),
 )
-# By these a key is found fast: each is one pass over the data, and bytes that begin with another
-# letter cost next to nothing. One pattern for all of them would take several times as long.
-_SIGNS = tuple(
-    re.compile(sign)
-    for sign in (
-        rb"sk-",
-        rb"g(?=h[pousr]_|lpat-|ithub_pat_)",
-        rb"hf_",
-        rb"A(?:[KS]IA|Iza)",
-        rb"xox[abprs]-",
-    )
-)
 _PEM_BEGINS = "-----BEGIN "
 # At a word's beginning, or right after a colour, or after an escape printed as two characters.
 _BORDER = r"(?:(?<![A-Za-z0-9_])|(?<=[0-9;\[]m)|(?<=\\[nrt]))"
@@ -44,6 +32,11 @@ _LINE_ENDS = r" {0,9}(?:[\r\n]|\\{1,4}[nr]){1,4} {0,40}"
 # What belongs to a key however long it is. In a line of JSON it ends in the middle of no escape.
 _GOES_ON = re.compile(rb"[A-Za-z0-9_-]*+")
 _PEM_GOES_ON = re.compile(rb"(?:[A-Za-z0-9+/= \t\r\n]|\\++[nrt])*+")
+
+
+Tail = re.Pattern[bytes]
+# From where to where, what takes its place, and what more belongs to it.
+_Span = tuple[int, int, bytes, Tail | None]
 
 
 def _any_of(patterns: Iterable[str]) -> str:
@@ -57,31 +50,44 @@ def _begun(start: str, rest: str) -> str:
     return rest
 
 
-_KEY = re.compile(
-    (_BORDER + _any_of(f"{start}{kind}{{{least}}}" for start, kind, least in _SHAPES)).encode()
-)
-_PEM = re.compile(
-    (
-        rf"{_PEM_BEGINS}[A-Z ]{{0,30}}PRIVATE KEY-----{_LINE_ENDS}"
-        rf"(?:(?:Proc-Type|DEK-Info): [A-Za-z0-9,-]{{1,60}}{_LINE_ENDS}){{0,2}}"
-        r"[A-Za-z0-9+/]{16}"
-    ).encode()
-)
+# Compiled when something looks like a key: most runs need not wait for it.
+@cache
+def _key() -> Tail:
+    """A whole key."""
+    shapes = (f"{start}{kind}{{{least}}}" for start, kind, least in _SHAPES)
+    return re.compile((_BORDER + _any_of(shapes)).encode())
 
-Tail = re.Pattern[bytes]
-# From where to where, what takes its place, and what more belongs to it.
-_Span = tuple[int, int, bytes, Tail | None]
+
+@cache
+def _pem() -> Tail:
+    """The beginning of a private key."""
+    return re.compile(
+        (
+            rf"{_PEM_BEGINS}[A-Z ]{{0,30}}PRIVATE KEY-----{_LINE_ENDS}"
+            rf"(?:(?:Proc-Type|DEK-Info): [A-Za-z0-9,-]{{1,60}}{_LINE_ENDS}){{0,2}}"
+            r"[A-Za-z0-9+/]{16}"
+        ).encode()
+    )
+
+
+# How a key is found fast, what it is, and what more belongs to it. Each sign is one pass over the
+# data; one pattern for all of them, or the keys themselves, would take several times as long.
+_SIGNS = (
+    (re.compile(rb"sk-"), _key, _GOES_ON),
+    (re.compile(rb"g(?=h[pousr]_|lpat-|ithub_pat_)"), _key, _GOES_ON),
+    (re.compile(rb"hf_"), _key, _GOES_ON),
+    (re.compile(rb"A(?:[KS]IA|Iza)"), _key, _GOES_ON),
+    (re.compile(rb"xox[abprs]-"), _key, _GOES_ON),
+    (re.compile(_PEM_BEGINS.encode()), _pem, _PEM_GOES_ON),
+)
 
 
 def keys_in(data: bytes, begin: int = 0) -> Iterator[tuple[int, int, Tail]]:
     """From where to where there are keys, and what more belongs to each; in no order."""
-    for sign in _SIGNS:
+    for sign, shape, tail in _SIGNS:
         for found in sign.finditer(data, begin):
-            key = _KEY.match(data, found.start())
-            if key is not None:
-                yield key.start(), _end_of(_GOES_ON, data, key.end()), _GOES_ON
-    for key in _PEM.finditer(data, begin):
-        yield key.start(), _end_of(_PEM_GOES_ON, data, key.end()), _PEM_GOES_ON
+            if key := shape().match(data, found.start()):
+                yield key.start(), _end_of(tail, data, key.end()), tail
 
 
 def _end_of(tail: Tail, data: bytes, at: int) -> int:
@@ -113,9 +119,9 @@ class Redactor:
 
     def may_find(self, data: bytes) -> bool:
         """A first look, much faster than the shapes: if not, there is nothing to take out."""
-        if any(known in data for known in (_PEM_BEGINS.encode(), *self._known)):
+        if any(known in data for known in self._known):
             return True
-        return any(sign.search(data) for sign in _SIGNS)
+        return any(sign.search(data) for sign, _, _ in _SIGNS)
 
     def text(self, text: str) -> str:
         """The text without secrets."""
