@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 class RalphError(Exception):
-    """What went wrong, where, and what to type next."""
+    """An error with its place and what to type next."""
 
     reason = "config"
 

@@ -317,7 +317,7 @@ class Repository:
         return [os.fsdecode(e[2:]) for e in odd if e[:1].islower() or e[:1] == b"S"]
 
     def entries(self, paths: Collection[str], directory: str) -> dict[str, Entry]:
-        """What git would keep of these files as they are now, by a scratch index in a directory."""
+        """The entries git would make of these files as they are now, by a scratch index."""
         if not paths:
             return {}
         with scratch_index(directory) as index:

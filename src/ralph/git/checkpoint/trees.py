@@ -269,7 +269,7 @@ class GitTrees(Trees):
         return same, tuple(path for path in persons if path in touched)
 
     def _moved(self, head: str, tree: str) -> TreeStatus:
-        """What was seen, as it differs from another commit."""
+        """The tree that was seen, compared with another commit."""
         ours = self.repository.place.is_ours
         changes = [e for e in self.view.changes(tree, head or self.view.empty) if not ours(e.path)]
         return replace(

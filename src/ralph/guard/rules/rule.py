@@ -243,8 +243,8 @@ def positional(words: list[str], valued: "frozenset[str] | list[str]") -> list[s
 
 
 def in_clusters(words: list[str], letters: str, valued: str) -> list[str]:
-    """What follows the first of these letters in every cluster that has one: the rest of the word,
-    or the next."""
+    """The value after the first of these letters in each cluster of flags: the rest of the word, or
+    the next word."""
     found = []
     for word, following in zip(words, [*words[1:], ""], strict=False):
         for at, c in enumerate(word[1:], 1) if word[:1] == "-" and word[1:2] != "-" else ():

@@ -241,7 +241,7 @@ def _unescaped(match: "re.Match[str]") -> str:
 
 
 def printed(text: str) -> str:
-    """What `echo -e` and `printf` make of a text; ANY for what this program has a meaning for."""
+    """The text as `echo -e` and `printf` print it; ANY where that is a mark of ours."""
 
     def shown(match: "re.Match[str]") -> str:
         text = _unescaped(match)
