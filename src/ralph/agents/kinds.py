@@ -9,6 +9,13 @@ from ralph.errors import ConfigError
 
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
 KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", "text")
+INSTALLED_BY = {
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "amp": "npm install -g @sourcegraph/amp",
+    "gemini": "npm install -g @google/gemini-cli",
+    "opencode": "npm install -g opencode-ai",
+}
 
 
 def kind_of(command: str, override: str | None = None) -> str:
@@ -29,9 +36,10 @@ def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, 
         if shutil.which(name, path=path):
             return (name,)
     if command is None:
+        other = "Or name another: --agent COMMAND. To see a run without any: ralph demo"
         raise ConfigError(
             f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
-            "Install one, name another with --agent COMMAND, or try: ralph demo",
+            "\n".join(("Install one, then type this again:", *how_to_install(environ), other)),
         )
     import shlex
 
@@ -41,7 +49,25 @@ def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, 
         words = ()
     if len(words) > 1 and shutil.which(words[0], path=path):
         return words
-    raise unusable(command)
+    raise unusable(command, environ)
+
+
+def how_to_install(environ: Mapping[str, str]) -> list[str]:
+    """A line for each known agent: what to type to have it."""
+    width = max(map(len, INSTALLED_BY))
+    lines = [f"  {kind:<{width}}  {words}" for kind, words in INSTALLED_BY.items()]
+    if shutil.which("npm", path=environ.get("PATH", os.defpath)) is None:
+        lines.append("npm comes with Node.js: https://nodejs.org")
+    return lines
+
+
+def nearest(command: str) -> str | None:
+    """The known agent that a misspelt command may mean; None if it is one, or like none."""
+    import difflib
+
+    agents = [kind for kind in KINDS if kind != "text"]
+    near = difflib.get_close_matches(command.lower(), agents, 1)
+    return near[0] if near and near[0] != command else None
 
 
 def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -52,12 +78,12 @@ def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str,
         return (command or "none",)
 
 
-def unusable(command: str) -> ConfigError:
+def unusable(command: str, environ: Mapping[str, str] = {}) -> ConfigError:
     """The reason why the system does not run this command, and what to do about it."""
     if os.path.isdir(command):
         problem, remedy = "is a directory", "Name the program itself: --agent COMMAND"
     elif not os.path.exists(command):
-        problem, remedy = "was not found", "Check --agent or agent.command, and PATH."
+        problem, remedy = "was not found", missing_words(command, environ)
     elif not os.access(command, os.X_OK):
         problem, remedy = "is not executable", f"Make it executable: chmod +x {command}"
     elif os.sep not in command:
@@ -66,6 +92,20 @@ def unusable(command: str) -> ConfigError:
         problem = "is no program that this machine can run"
         remedy = f"Check its first line: head -1 {command}"
     return ConfigError(f"agent command {command!r} {problem}", remedy)
+
+
+def missing_words(command: str, environ: Mapping[str, str]) -> str:
+    """What to type where a command is not there: another name, or how to install it."""
+    if command in INSTALLED_BY:
+        return f"Install it: {INSTALLED_BY[command]}"
+    near = nearest(command)
+    if near is None:
+        return "Check --agent or agent.command, and PATH. Agents that are known: " + ", ".join(
+            kind for kind in KINDS if kind != "text"
+        )
+    there = shutil.which(near, path=environ.get("PATH", os.defpath)) is not None
+    install = f" and install it: {INSTALLED_BY[near]}" if near in INSTALLED_BY else ""
+    return f"Did you mean {near}? Then type --agent {near}{'' if there else install}"
 
 
 def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ralph.runner.loops import LOOPS
 from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.explain import secrets_in
-from ralph.settings.load import Loaded
+from ralph.settings.load import ASSUMED, Loaded
 from ralph.settings.schema import AgentSettings, Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
@@ -144,6 +144,11 @@ class Plan(Generic[_Work_co]):
     @property
     def settings(self) -> Settings:
         return self.loaded.settings
+
+    @property
+    def untried(self) -> bool:
+        """True if its guardrails are guessed, and none of them has run yet."""
+        return self.loaded.origins.get("guardrails") == ASSUMED
 
     @property
     def is_contained(self) -> bool:

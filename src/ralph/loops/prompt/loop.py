@@ -57,8 +57,16 @@ def read(invocation: Invocation) -> Plan[Prompt]:
     prompt: Callable[[], Backlog] = prompt_text(text) if text is not None else PromptFile(file)
     if file == "-":
         prompt = prompt_input(invocation.stdin)
-    loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
+    overrides = flag_overrides(invocation.flags, _FLAGS)
+    loaded = load(invocation.workspace, overrides, lambda: _found_here(invocation))
     return _plan(invocation, loaded, prompt, "Give a prompt with -p TEXT or -f FILE.")
+
+
+def _found_here(invocation: Invocation) -> dict[str, Any]:
+    """The settings that are assumed where there are none."""
+    from ralph.runner.assumed import assumptions
+
+    return assumptions(invocation.workspace, invocation.environ)
 
 
 def again(
