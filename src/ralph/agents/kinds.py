@@ -31,25 +31,30 @@ def kind_of(command: str, override: str | None = None) -> str:
 def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as an argument vector whose first item is an executable that exists. `npx claude`
     is two words; a path with a blank in it is one."""
+    if found := installed(command, environ):
+        return found
+    if command is not None:
+        raise unusable(command, environ)
+    other = "Or name another: --agent COMMAND. To see a run without any: ralph demo"
+    raise ConfigError(
+        f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
+        "\n".join(("Install one, then type this again:", *how_to_install(environ), other)),
+    )
+
+
+def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The same; () if it is not there, or without a command, if no known agent is."""
     path = environ.get("PATH", os.defpath)
     for name in (command,) if command is not None else FOUND_BY_ITSELF:
         if shutil.which(name, path=path):
             return (name,)
-    if command is None:
-        other = "Or name another: --agent COMMAND. To see a run without any: ralph demo"
-        raise ConfigError(
-            f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
-            "\n".join(("Install one, then type this again:", *how_to_install(environ), other)),
-        )
     import shlex
 
     try:
-        words = tuple(shlex.split(command))
+        words = tuple(shlex.split(command or ""))
     except ValueError:
         words = ()
-    if len(words) > 1 and shutil.which(words[0], path=path):
-        return words
-    raise unusable(command, environ)
+    return words if len(words) > 1 and shutil.which(words[0], path=path) else ()
 
 
 def how_to_install(environ: Mapping[str, str]) -> list[str]:
@@ -61,21 +66,19 @@ def how_to_install(environ: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def nearest(command: str) -> str | None:
-    """The known agent that a misspelt command may mean; None if it is one, or like none."""
+def misspelt(command: str, environ: Mapping[str, str]) -> str:
+    """The known agent that a command which is not there may mean; "" if it is one, or like none."""
+    if command in KINDS or installed(command, environ):
+        return ""
     import difflib
 
     agents = [kind for kind in KINDS if kind != "text"]
-    near = difflib.get_close_matches(command.lower(), agents, 1)
-    return near[0] if near and near[0] != command else None
+    return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
 
 
 def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as far as it is known, where nobody is going to start it."""
-    try:
-        return find_command(command, environ)
-    except ConfigError:
-        return (command or "none",)
+    return installed(command, environ) or (command or "none",)
 
 
 def unusable(command: str, environ: Mapping[str, str] = {}) -> ConfigError:
@@ -98,14 +101,12 @@ def missing_words(command: str, environ: Mapping[str, str]) -> str:
     """What to type where a command is not there: another name, or how to install it."""
     if command in INSTALLED_BY:
         return f"Install it: {INSTALLED_BY[command]}"
-    near = nearest(command)
-    if near is None:
-        return "Check --agent or agent.command, and PATH. Agents that are known: " + ", ".join(
-            kind for kind in KINDS if kind != "text"
-        )
-    there = shutil.which(near, path=environ.get("PATH", os.defpath)) is not None
-    install = f" and install it: {INSTALLED_BY[near]}" if near in INSTALLED_BY else ""
-    return f"Did you mean {near}? Then type --agent {near}{'' if there else install}"
+    near = misspelt(command, environ)
+    if not near:
+        return "Check --agent or agent.command, and PATH."
+    needs = "" if installed(near, environ) else INSTALLED_BY.get(near, "")
+    install = f". It is not installed: {needs}" if needs else ""
+    return f"Did you mean {near}? Then: --agent {near}{install}"
 
 
 def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
