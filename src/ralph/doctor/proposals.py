@@ -43,8 +43,8 @@ class Proposals:
         if self.command:
             agent = {"command": self.command, "flags": list(self.flags(self.command, self.sandbox))}
         found = {
-            "agent": agent,
-            "guardrails": guardrails(self.checks),
+            "agent": agent or None,
+            "guardrails": guardrails(self.checks) or None,
             "scm": {"command": "git", "tasks": ["commit"]} if self.commits else None,
             "sandbox": "auto" if self.sandbox else None,
         }

@@ -207,7 +207,7 @@ def planned(
         briefing=Briefing(
             iterations=settings.maximum_iterations,
             guardrails=frozenset(g.command for g in settings.guardrails),
-            permission_hint=cli.permission_hint,
+            permission_hint=_permission_hint(cli, loaded),
         ),
         command=command,
         kind=kind,
@@ -221,6 +221,12 @@ def planned(
         prices=prices,
         price_words=words,
     )
+
+
+def _permission_hint(cli: Cli, loaded: Loaded) -> str:
+    """What to do about denied permissions; where there are no settings, `ralph init` does it."""
+    hint = cli.permission_hint
+    return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
 
 
 def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:

@@ -156,11 +156,12 @@ def _look(workspace: str, agent: str | None, *, quietly: bool = False) -> "Propo
     from ralph.doctor.machine import Machine
     from ralph.doctor.proposals import look
     from ralph.doctor.report import Waiting
-    from ralph.ui.style import is_terminal
+    from ralph.ui.style import style_of
 
     if agent is not None and misspelt(agent, os.environ):
         raise unusable(agent, os.environ)
-    waiting = Waiting(None if quietly or not is_terminal(sys.stderr) else sys.stderr, 80)
+    fancy = style_of(sys.stderr, os.environ).color and not quietly
+    waiting = Waiting(sys.stderr if fancy else None, None)
     waiting.show("Looking around ...")
     try:
         return look(Machine(workspace, os.environ), agent)

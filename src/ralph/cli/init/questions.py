@@ -23,7 +23,7 @@ def answers_to(found: Proposals, environ: Mapping[str, str]) -> Json:
         **asked,
         "agent": {**named, "flags": _flags(found, command, asked.get("sandbox"))},
         "maximumIterations": ask("Maximum iterations [10]: ", _iterations),
-        "completionResponse": ask("Completion response [DONE]: ", str) or "DONE",
+        "completionResponse": ask("Completion response [DONE]: ", _word) or "DONE",
         "guardrails": _guardrails(found),
         "scm": _scm(found),
     }
@@ -37,10 +37,10 @@ def _agent(found: Proposals, environ: Mapping[str, str]) -> str:
             raise ValueError(f"There is no {answer} here. Did you mean {near}?")
         return answer
 
-    if found.command:
-        return ask(f"Agent command [{found.command}]: ", understand) or found.command
     if not found.is_empty:
-        return ask("Agent command [the first that is installed]: ", understand)
+        proposed = found.command or "the first that is installed"
+        answer = ask(f"Agent command [{proposed}]: ", understand)
+        return "" if answer == _NONE else answer or found.command
     words = "Agent command (e.g., claude, codex, amp, or other LLM CLI): "
     return ask(words, lambda answer: understand(_needed(answer)))
 
@@ -101,6 +101,10 @@ def _needed(answer: str) -> str:
     if not answer:
         raise ValueError("This cannot be blank.")
     return answer
+
+
+def _word(answer: str) -> str:
+    return "" if answer == _NONE else answer
 
 
 def _items(answer: str) -> list[str]:

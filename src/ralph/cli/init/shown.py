@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph.agents.kinds import INSTALLED_BY, how_to_install, installed
 from ralph.doctor.proposals import Proposals
+from ralph.kernel.value import replace
 from ralph.settings.source import SETTINGS
 from ralph.ui.style import Style, Tone, aligned
 
@@ -16,17 +17,21 @@ if TYPE_CHECKING:
 def found_lines(found: Proposals, style: Style) -> Iterator[str]:
     """A table: what it is, what is proposed, and where that comes from."""
     rows = [("agent", *_agent_words(found))]
+    if flags := found.flags(found.command, found.sandbox) if found.command else ():
+        rows.append(("flags", " ".join(flags), "it works without asking anybody"))
     for check in found.checks:
         why = f"not proposed: {check.lacks} is not installed; " if check.lacks else ""
         rows.append((check.role, check.command, f"{why}{check.source}"))
     if not found.checks:
         rows.append(("checks", "none found", "only the agent's word will count"))
-    no_git = "no repository here: git init makes one"
-    rows.append(("git", "commit", "what passes") if found.commits else ("git", "nothing", no_git))
+    if found.commits:
+        rows.append(("git", "commit", "after each iteration whose checks pass"))
+    else:
+        rows.append(("git", "no repository", "nothing is committed; to have one: git init"))
     if found.sandbox:
         rows.append(("sandbox", found.sandbox, "contains each turn, and undoes one that failed"))
     else:
-        rows.append(("sandbox", "none", "that contains an agent: ralph sandbox probe says why"))
+        rows.append(("sandbox", "none here", "to see why: ralph sandbox probe"))
     whole = aligned(rows)
     for row, line in zip(rows, whole, strict=True):
         end = len(line.rstrip()) - len(row[2])
@@ -62,10 +67,11 @@ def change_lines(outcome: "TakenOver", *, written: bool) -> Iterator[str]:
     """What was added to settings that were there; nothing of them is changed."""
     from ralph.settings.from_others.merge import changes
 
+    outcome = replace(outcome, same=())
     if not outcome.added:
-        yield f"{SETTINGS} says all of that already, or otherwise; nothing is changed."
+        yield f"{SETTINGS} stays as it is."
     else:
-        yield f"{'Added' if written else 'Would be added'} to {SETTINGS}, which stays otherwise:"
+        yield f"{'Added' if written else 'Would be added'} to {SETTINGS}; the rest of it stays:"
     yield from changes(outcome)
 
 

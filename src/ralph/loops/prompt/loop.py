@@ -123,7 +123,8 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
 
 def _checks_words(plan: Plan[Prompt]) -> list[str]:
     if not plan.settings.guardrails:
-        return ["No guardrail is configured: only the agent's word will count."]
+        words = "No guardrail is configured: only the agent's word will count."
+        return [f"{words} To name some: ralph init"]
     if problem := ralph_dir_problem(plan.workspace):
         return [f"{problem}. The guardrails' logs go beside the journal instead."]
     return []
