@@ -37,11 +37,11 @@ def assumptions(workspace: str, environ: Mapping[str, str]) -> dict[str, Any]:
     return found if rails else {}
 
 
-def tried(plan: Plan[Any], run: RunContext, *, keeps_all: bool) -> Plan[Any]:
-    """The plan with those of its guessed guardrails that pass; `keeps_all`: with every one, since
-    the agent is to work until they do. It is kept, so that a resumed run tries none again."""
+def tried(plan: Plan[Any], run: RunContext) -> Plan[Any]:
+    """The plan with those of its guessed guardrails that pass; with every one where the agent is to
+    work until they do (`untilGreen`). It is kept, so that a resumed run tries none again."""
     run.tell(f"No settings here. Assumed: {_words(plan)}.")
-    failing = [] if keeps_all else _failing(plan, run)
+    failing = [] if plan.loaded.merged.get("untilGreen") else _failing(plan, run)
     if run.attention().cancels:
         return plan  # that may be why one failed; the resumed run tries them again
     told = [f"{found.gate} (exit code {found.code})" for found in failing]

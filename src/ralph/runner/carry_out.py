@@ -131,7 +131,7 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
         if plan.untried:
             from ralph.runner.assumed import tried
 
-            plan = tried(plan, context, keeps_all=bool(invocation.flags.get("until_green")))
+            plan = tried(plan, context)
         wired = plan.loop.wire(plan, context)
         recorder.readers.extend(wired.readers)
         display.introduce(plan, wired.notes)
