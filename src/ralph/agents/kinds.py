@@ -100,7 +100,9 @@ def unusable(command: str, environ: Mapping[str, str] = {}) -> ConfigError:
 def missing_words(command: str, environ: Mapping[str, str]) -> str:
     """What to type where a command is not there: another name, or how to install it."""
     if command in INSTALLED_BY:
-        return f"Install it: {INSTALLED_BY[command]}"
+        here = installed(None, environ)
+        other = f". Or take the one that is here: --agent {here[0]}" if here else ""
+        return f"Install it: {INSTALLED_BY[command]}{other}"
     near = misspelt(command, environ)
     if not near:
         return "Check --agent or agent.command, and PATH."

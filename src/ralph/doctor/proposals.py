@@ -69,9 +69,7 @@ def look(machine: Machine, command: str | None) -> Proposals:
         login, remedy = _login(agent, environment.values)
         todo += [remedy] if remedy else []
     commits = is_repository(machine.workspace) and machine.which("git") is not None
-    identity = git_identity(machine) if commits else None
-    if identity is not None and identity.state is not CheckState.OK:
-        todo.append(f"Tell git who commits: {identity.remedy}")
+    todo += _git_lacks(machine) if commits else []
     return Proposals(
         command=command or " ".join(words),
         agent=agent,
@@ -93,6 +91,17 @@ def _login(agent: KnownAgent, environ: Mapping[str, str]) -> tuple[str, str]:
     if os.path.exists(path):
         return "logged in", ""
     return "not logged in", CLIS[agent.kind].login_hint
+
+
+def _git_lacks(machine: Machine) -> list[str]:
+    """What to do so that git can commit a run's work."""
+    todo, identity = [], git_identity(machine)
+    if identity is not None and identity.state is not CheckState.OK:
+        todo.append(f"Tell git who commits: {identity.remedy}")
+    if machine.ask("git", "rev-parse", "--verify", "--quiet", "HEAD").trouble:
+        # What is uncommitted when a run begins is left out of its commits.
+        todo.append('Commit what is there: git add --all && git commit -m "Begin"')
+    return todo
 
 
 def _sandbox(machine: Machine) -> str:

@@ -60,6 +60,7 @@ class Loop:
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
     begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock
+    ready: Callable[["Plan[Any]", RunContext], "Plan[Any]"] = lambda plan, _: plan  # to be wired
     claims: bool = False  # its scope may be shared by people who share no state directory
     marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
     jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()

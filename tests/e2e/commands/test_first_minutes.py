@@ -165,6 +165,14 @@ def test_a_directory_with_nothing_in_it(workspace: Path, agent: str) -> None:
     assert "scm" not in settings(workspace)
 
 
+def test_what_git_lacks_is_said(workspace: Path, agent: str) -> None:
+    """Without a name git refuses to commit; and what is uncommitted is left out of the commits."""
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    (told,) = ralph("init", "--yes", "--json").objects
+    words = [each.partition(":")[0] for each in told["todo"]]
+    assert words == ["Tell git who commits", "Commit what is there"]
+
+
 def test_without_an_agent_the_settings_are_written(repo: Path) -> None:
     """Issue 22: "without any agent the settings are still written, with how to install one (0)"."""
     lay(repo, MAKE)

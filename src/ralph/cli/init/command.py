@@ -14,11 +14,11 @@ from ralph.cli.base import command
 from ralph.cli.params import DIRECTORY, current_directory, in_directory, option
 from ralph.cli.params import in_json as as_json
 from ralph.errors import ConfigError
-from ralph.settings.source import SETTINGS
 
 if TYPE_CHECKING:
     from ralph.doctor.proposals import Proposals
 
+_SETTINGS = ".ralph/settings.json"  # as settings.source has it, which the help need not load
 _USUAL = {
     "maximumIterations": 10,
     "completionResponse": "DONE",
@@ -50,8 +50,8 @@ def init(source: str | None, agent: str | None, *, yes: bool, dry_run: bool, in_
       ralph init --dry-run           only look
       ralph init --from ralph.yml    take over the settings of another loop
 
-    Exit codes: 0 written, or nothing to change; 2 nothing was found to propose, or it cannot be
-    written; 130 given up.
+    Exit codes: 0 written, or nothing to change, 2 nothing to propose, or no
+    place to write it, 130 given up.
     """
     workspace = current_directory()
     if not dry_run:
@@ -84,7 +84,7 @@ def _refuse_hopeless(workspace: str) -> None:
     directory = os.path.join(workspace, ".ralph")
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise ConfigError(".ralph: is not a directory.", "Move the file .ralph away.")
-    if os.path.isdir(os.path.join(workspace, SETTINGS)):
+    if os.path.isdir(os.path.join(workspace, _SETTINGS)):
         raise ConfigError(".ralph/settings.json: is a directory.", "Move it away.")
     place = directory if os.path.isdir(directory) else workspace
     if not os.access(place, os.W_OK):
@@ -105,7 +105,7 @@ def _accept(workspace: str, agent: str | None, *, dry_run: bool, in_json: bool) 
             f"nothing to propose: no agent is installed, and {workspace} holds no project",
             "\n".join(("Install an agent, or go to your project:", *how_to_install(os.environ))),
         )
-    new = not os.path.exists(os.path.join(workspace, SETTINGS))
+    new = not os.path.exists(os.path.join(workspace, _SETTINGS))
     proposed = _in_order({**(_USUAL if new else {}), **found.settings()})
     outcome = write_settings(workspace, Draft("found here", proposed), dry_run=dry_run)
     if in_json:
@@ -117,7 +117,7 @@ def _accept(workspace: str, agent: str | None, *, dry_run: bool, in_json: bool) 
     elif dry_run:
         print(json.dumps(proposed, indent=2, ensure_ascii=False))
     else:
-        print(f"Settings written to {SETTINGS}")
+        print(f"Settings written to {_SETTINGS}")
     if not dry_run:
         print(*ending_lines(found, found.command, _next(), os.environ), sep="\n")
 
@@ -131,7 +131,7 @@ def _converse(workspace: str, agent: str | None) -> None:
     from ralph.ui.style import style_here
 
     kept: dict[str, Any] = {}
-    if os.path.exists(os.path.join(workspace, SETTINGS)):
+    if os.path.exists(os.path.join(workspace, _SETTINGS)):
         _show_existing(workspace)
         if not ask("Overwrite? (y/N): ", yes):
             return
@@ -145,7 +145,7 @@ def _converse(workspace: str, agent: str | None) -> None:
     settings = {**_USUAL, **kept, **answers}
     settings["agent"] = {**(kept.get("agent") or {}), **answers["agent"]}
     write(workspace, _in_order(settings))
-    print(f"\nSettings written to {SETTINGS}")
+    print(f"\nSettings written to {_SETTINGS}")
     command = answers["agent"].get("command", "")
     print(*ending_lines(found, command, _next(), os.environ), sep="\n")
 
@@ -205,7 +205,7 @@ def _worth_keeping(workspace: str) -> dict[str, Any]:
     from ralph.settings.source import read_layer
 
     with suppress(ConfigError):
-        layer = read_layer(workspace, SETTINGS)
+        layer = read_layer(workspace, _SETTINGS)
         if layer:
             combine([layer])
             return layer.data

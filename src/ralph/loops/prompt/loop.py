@@ -87,6 +87,15 @@ def _plan(
     return sandboxed(replace(plan, briefing=briefing))
 
 
+def ready(plan: Plan[Prompt], run: RunContext) -> Plan[Prompt]:
+    """The plan without guessed guardrails that fail before the agent has done anything."""
+    if not plan.untried:
+        return plan
+    from ralph.runner.assumed import tried
+
+    return tried(plan, run)
+
+
 def policy(loaded: Loaded) -> Policy:
     """The policy by the settings alone."""
     settings = loaded.settings
@@ -146,4 +155,6 @@ def _scm(place: Workplace) -> ScmCommand:
     )
 
 
-LOOP = Loop(read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False)
+LOOP = Loop(
+    read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False, ready=ready
+)
