@@ -40,8 +40,9 @@ def assumptions(workspace: str, environ: Mapping[str, str]) -> dict[str, Any]:
 def tried(plan: Plan[Any], run: RunContext) -> Plan[Any]:
     """The plan with those of its guessed guardrails that pass; with every one where the agent is to
     work until they do (`untilGreen`). It is kept, so that a resumed run tries none again."""
-    run.tell(f"No settings here. Assumed: {_words(plan)}.")
-    failing = [] if plan.loaded.merged.get("untilGreen") else _failing(plan, run)
+    keeps_all = plan.loaded.merged.get("untilGreen")
+    run.tell(f"No settings here. Assumed: {_words(plan, '' if keeps_all else ' (tried now)')}.")
+    failing = [] if keeps_all else _failing(plan, run)
     if run.attention().cancels:
         return plan  # that may be why one failed; the resumed run tries them again
     told = [f"{found.gate} (exit code {found.code})" for found in failing]
@@ -58,10 +59,10 @@ def tried(plan: Plan[Any], run: RunContext) -> Plan[Any]:
     return plan
 
 
-def _words(plan: Plan[Any]) -> str:
-    """`checks make test, make lint; git commit when they pass`."""
+def _words(plan: Plan[Any], about: str) -> str:
+    """`checks make test, make lint (tried now); git commit when they pass`."""
     checks = ", ".join(rail.command for rail in plan.settings.guardrails)
-    words = [f"checks {checks}"] if checks else []
+    words = [f"checks {checks}{about}"] if checks else []
     if plan.loaded.origins.get("scm.command") == ASSUMED:
         words.append("git commit when they pass" if checks else "git commit after each iteration")
     return "; ".join(words)

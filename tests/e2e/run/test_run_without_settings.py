@@ -15,7 +15,9 @@ MAKE = "test:\n\ttest ! -e broken\nlint:\n\t@echo no lint here; exit 3\n"
 DONE = {"text": "I did it.", "files": {"new.txt": "x"}, "response": "DONE"}
 MESSAGE = {"text": "Add new.txt"}
 PROMPT = ("run", "-p", "Do it. Say <response>DONE</response>")
-ASSUMED = "No settings here. Assumed: checks make test, make lint; git commit when they pass."
+ASSUMED = (
+    "No settings here. Assumed: checks make test, make lint (tried now); git commit when they pass."
+)
 NOT_USED = "Fails already, so not used: make lint (exit code 2)."
 
 
@@ -55,7 +57,12 @@ def test_the_work_is_committed(repo: Path, bin_dir: Path) -> None:
     install_agent(str(bin_dir), [DONE, MESSAGE], name="claude")
     lay(repo, "test:\n\ttrue\n")
     done = ralph(*PROMPT)
-    assert_clear(done, 0, "Assumed: checks make test; git commit", "To choose yourself: ralph init")
+    assert_clear(
+        done,
+        0,
+        "Assumed: checks make test (tried now); git commit",
+        "To choose yourself: ralph init",
+    )
     assert "Fails already" not in done.err
     words = ("git", "-C", str(repo), "log", "-1", "--format=%s", "--stat")
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
