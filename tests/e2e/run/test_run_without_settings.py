@@ -86,14 +86,14 @@ def test_with_settings_nothing_is_assumed(repo: Path, bin_dir: Path, file: str) 
     (repo / ".ralph").mkdir()
     (repo / ".ralph" / file).write_text("{}")
     done = ralph(*PROMPT)
-    assert_clear(done, 0, "No guardrail is configured", "To name some: ralph init")
+    assert_clear(done, 0, "No guardrail is configured", "To add one: ralph init")
     assert "Assumed" not in done.err
 
 
 def test_where_nothing_is_found_nothing_is_assumed(workspace: Path) -> None:
     agent = install_agent(str(workspace.parent / "bin"), [DONE], name="claude")
     done = ralph(*PROMPT, "--agent", agent)
-    assert_clear(done, 0, "No guardrail is configured", "To name some: ralph init")
+    assert_clear(done, 0, "No guardrail is configured", "To add one: ralph init")
     assert "Assumed" not in done.err
 
 

@@ -132,8 +132,9 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
 
 def _checks_words(plan: Plan[Prompt]) -> list[str]:
     if not plan.settings.guardrails:
-        words = "No guardrail is configured: only the agent's word will count."
-        return [f"{words} To name some: ralph init"]
+        return [
+            "No guardrail is configured: only the agent's word will count. To add one: ralph init"
+        ]
     if problem := ralph_dir_problem(plan.workspace):
         return [f"{problem}. The guardrails' logs go beside the journal instead."]
     return []
