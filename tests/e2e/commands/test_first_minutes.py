@@ -106,7 +106,7 @@ def test_a_python_project_with_enter_and_one_command_more(repo: Path, agent: str
         "scm": {"command": "git", "tasks": ["commit"]},
     }
     done = ralph("run", "-p", "Fix add. Say <response>DONE</response>")
-    assert_clear(done, 0, "Evidence: passed: python3 -m pytest", "Completed after 1 iteration")
+    assert_clear(done, 0, "Running guardrail: python3 -m pytest", "Completed after 1")
     assert log(repo)[0] == "Fix add"
     assert (repo / "calc.py").read_text() == FIXED["calc.py"]
 

@@ -44,7 +44,7 @@ def test_checks_that_pass_are_used_and_others_named(repo: Path, bin_dir: Path) -
     lay(repo)
     (repo / "new.txt").write_text("mine")
     done = ralph(*PROMPT)
-    assert_clear(done, 0, ASSUMED, NOT_USED, "Evidence: passed: make test")
+    assert_clear(done, 0, ASSUMED, NOT_USED, "Running guardrail: make test")
     assert len(turns()) == 2
     assert "make test" in prompts(agent)[1]
     assert not [prompt for prompt in prompts(agent) if "lint" in prompt]
@@ -75,7 +75,7 @@ def test_python_leaves_nothing_behind_in_the_trial(repo: Path, bin_dir: Path) ->
     (repo / "calc.py").write_text("N = 1\n")
     lay(repo, "test:\n\tpython3 -c 'import calc'\n")
     done = ralph(*PROMPT)
-    assert_clear(done, 0, "Evidence: passed: make test")
+    assert_clear(done, 0, "Running guardrail: make test")
     assert "left out of this run's commits" not in done.err
 
 
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_a_trial_at_once_and_resume_tries_again(repo: Path, bin_dir:
     await_gone(int((repo.parent / "pid").read_text()))
     assert not turns()
     (repo.parent / "go").touch()
-    assert_clear(ralph("resume"), 0, "Assumed: checks make test", "Evidence: passed: make test")
+    assert_clear(ralph("resume"), 0, "Assumed: checks make test", "Running guardrail: make test")
 
 
 def test_a_resumed_run_keeps_the_checks_that_passed(repo: Path, bin_dir: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_resumed_run_keeps_the_checks_that_passed(repo: Path, bin_dir: Path) -
     run.process.kill()
     run.process.wait()
     done = ralph("resume")
-    assert_clear(done, 0, "Guardrail exited with code 2", "Evidence: passed: make test")
+    assert_clear(done, 0, "Guardrail exited with code 2", "Running guardrail: make test")
     assert "Fails already" not in done.err
 
 
