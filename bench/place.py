@@ -71,6 +71,9 @@ class Place:
         os.chdir(os.path.join(self.run, "workspace"))
         if git:
             subprocess.run(["git", "init", "-q"], env=self.environment(), check=True)
+            os.mkdir(".ralph")  # without settings ralph would look for checks, and commit
+            with open(".ralph/settings.json", "w", encoding="ascii") as file:
+                file.write("{}")
 
     def forget(self) -> None:
         """Remove what the current run wrote: little in number, but much in size."""

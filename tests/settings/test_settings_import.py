@@ -66,7 +66,8 @@ def test_a_dry_run_writes_nothing(workspace: Path) -> None:
     code, out, _ = run("--from", "ralph.yml", "--dry-run")
     assert (code, out.splitlines()[0].endswith("5 settings would be added.")) == (0, True)
     assert not (workspace / ".ralph").exists()
-    assert run("--dry-run")[0] == 2
+    assert run("--dry-run")[0] == 0  # of what is found here
+    assert not (workspace / ".ralph").exists()
 
 
 def test_what_is_there_stays(workspace: Path) -> None:

@@ -75,6 +75,9 @@ class Cli:
     call: Callable[[Request], Launch]
     permission_hint: str  # what to add when the stream reports denied permissions
     login_hint: str  # what to type when it is not logged in
+    # Flags with which it works unattended: the whole of it, and what is enough in place, if less.
+    unattended: tuple[str, ...] = ()
+    in_place: tuple[str, ...] = ()
     model_flags: tuple[str, ...] = ()  # its own flags that name a model
     reports: str = ""  # what its stream says of money: "cost", "tokens" or nothing
     tested: bool = False  # its real output is held against ours; else only its documentation was
@@ -351,6 +354,8 @@ _ALL = (
         _claude,
         'Add "--dangerously-skip-permissions" or "--allowedTools ..." to agent.flags.',
         "Log in: start claude and type /login; or set ANTHROPIC_API_KEY.",
+        unattended=_SKIPS[:1],
+        in_place=("--permission-mode=acceptEdits", "--allowedTools=Bash"),  # the guard hears those
         model_flags=(_MODEL,),
         reports="cost",
         tested=True,
@@ -385,6 +390,7 @@ _ALL = (
         _gemini,
         'Add "--yolo" to agent.flags (and "--skip-trust" if it does not trust the folder).',
         "Log in: start gemini and choose how; or set GEMINI_API_KEY.",
+        unattended=_YOLO[:1],
         model_flags=(_M, _MODEL),
         reports="tokens",
         tested=True,
@@ -396,6 +402,7 @@ _ALL = (
         _opencode,
         'Add "--auto" to agent.flags, or allow it under "permission" in opencode.json.',
         "Log in: opencode auth login; or set the API key of its provider.",
+        unattended=_AUTO[:1],
         model_flags=(_M, _MODEL),
         reports="cost",
         tested=True,
@@ -405,6 +412,7 @@ _ALL = (
         _copilot,
         'Add "--allow-all-tools" to agent.flags: without a terminal copilot needs it.',
         "Log in: start copilot and type /login; or set GH_TOKEN.",
+        unattended=("--allow-all-tools",),
         model_flags=(_MODEL,),
         keys=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
     ),
@@ -413,6 +421,7 @@ _ALL = (
         _cursor,
         'Add "--force" to agent.flags (and "--trust" if it does not trust the folder).',
         "Log in: cursor-agent login; or set CURSOR_API_KEY.",
+        unattended=("--force",),
         model_flags=(_M, _MODEL),
         keys=("CURSOR_API_KEY",),
     ),

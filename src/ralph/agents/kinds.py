@@ -9,6 +9,13 @@ from ralph.errors import ConfigError
 
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
 KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", "text")
+INSTALLED_BY = {
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "amp": "npm install -g @sourcegraph/amp",
+    "gemini": "npm install -g @google/gemini-cli",
+    "opencode": "npm install -g opencode-ai",
+}
 
 
 def kind_of(command: str, override: str | None = None) -> str:
@@ -24,40 +31,62 @@ def kind_of(command: str, override: str | None = None) -> str:
 def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as an argument vector whose first item is an executable that exists. `npx claude`
     is two words; a path with a blank in it is one."""
+    if found := installed(command, environ):
+        return found
+    if command is not None:
+        raise unusable(command, environ)
+    other = "Or name another: --agent COMMAND. To see a run without any: ralph demo"
+    raise ConfigError(
+        f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
+        "\n".join(("Install one, then type this again:", *how_to_install(environ), other)),
+    )
+
+
+def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The same; () if it is not there, or without a command, if no known agent is."""
     path = environ.get("PATH", os.defpath)
     for name in (command,) if command is not None else FOUND_BY_ITSELF:
         if shutil.which(name, path=path):
             return (name,)
-    if command is None:
-        raise ConfigError(
-            f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
-            "Install one, name another with --agent COMMAND, or try: ralph demo",
-        )
     import shlex
 
     try:
-        words = tuple(shlex.split(command))
+        words = tuple(shlex.split(command or ""))
     except ValueError:
         words = ()
-    if len(words) > 1 and shutil.which(words[0], path=path):
-        return words
-    raise unusable(command)
+    return words if len(words) > 1 and shutil.which(words[0], path=path) else ()
+
+
+def how_to_install(environ: Mapping[str, str]) -> list[str]:
+    """A line for each known agent: what to type to have it."""
+    width = max(map(len, INSTALLED_BY))
+    lines = [f"  {kind:<{width}}  {words}" for kind, words in INSTALLED_BY.items()]
+    if shutil.which("npm", path=environ.get("PATH", os.defpath)) is None:
+        lines.append("npm comes with Node.js: https://nodejs.org")
+    return lines
+
+
+def misspelt(command: str, environ: Mapping[str, str]) -> str:
+    """The known agent that a command which is not there may mean; "" if it is one, or like none."""
+    if command in KINDS or installed(command, environ):
+        return ""
+    import difflib
+
+    agents = [kind for kind in KINDS if kind != "text"]
+    return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
 
 
 def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as far as it is known, where nobody is going to start it."""
-    try:
-        return find_command(command, environ)
-    except ConfigError:
-        return (command or "none",)
+    return installed(command, environ) or (command or "none",)
 
 
-def unusable(command: str) -> ConfigError:
+def unusable(command: str, environ: Mapping[str, str] = {}) -> ConfigError:
     """The reason why the system does not run this command, and what to do about it."""
     if os.path.isdir(command):
         problem, remedy = "is a directory", "Name the program itself: --agent COMMAND"
     elif not os.path.exists(command):
-        problem, remedy = "was not found", "Check --agent or agent.command, and PATH."
+        problem, remedy = "was not found", missing_words(command, environ)
     elif not os.access(command, os.X_OK):
         problem, remedy = "is not executable", f"Make it executable: chmod +x {command}"
     elif os.sep not in command:
@@ -66,6 +95,20 @@ def unusable(command: str) -> ConfigError:
         problem = "is no program that this machine can run"
         remedy = f"Check its first line: head -1 {command}"
     return ConfigError(f"agent command {command!r} {problem}", remedy)
+
+
+def missing_words(command: str, environ: Mapping[str, str]) -> str:
+    """What to type where a command is not there: another name, or how to install it."""
+    if command in INSTALLED_BY:
+        here = installed(None, environ)
+        other = f". Or take the one that is here: --agent {here[0]}" if here else ""
+        return f"Install it: {INSTALLED_BY[command]}{other}"
+    near = misspelt(command, environ)
+    if not near:
+        return "Check --agent or agent.command, and PATH."
+    needs = "" if installed(near, environ) else INSTALLED_BY.get(near, "")
+    install = f". It is not installed: {needs}" if needs else ""
+    return f"Did you mean {near}? Then: --agent {near}{install}"
 
 
 def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ COMMANDS = {
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
     "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),
     "sandbox": ("ralph.cli.sandbox.group", "Run a command so that what it changes can be undone."),
-    "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
+    "init": ("ralph.cli.init.command", "Look at this project and propose .ralph/settings.json."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
     "doctor": ("ralph.cli.doctor", "Check this machine, and say what to fix."),
     "demo": ("ralph.cli.demo", "See Ralph at work, without any agent, key or network."),

@@ -13,6 +13,7 @@ from ralph.runner import arguments
 from ralph.sandbox.names import BACKENDS
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+DIRECTORY = "ralph.directory"  # in a context's meta: what `-C` was given
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 current_directory = arguments.current_directory  # where `-C` leads to
 
@@ -111,6 +112,7 @@ def _directory(shown: str) -> Callable[[_Function], _Function]:
         try:
             if value is not None:
                 os.chdir(value)
+                ctx.meta[DIRECTORY] = value
         except OSError as error:
             raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error
 

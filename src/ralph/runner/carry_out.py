@@ -128,6 +128,7 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
         recorder = Recorder(journal, [*display.readers, ledger])
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
         context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
+        plan = plan.loop.ready(plan, context)
         wired = plan.loop.wire(plan, context)
         recorder.readers.extend(wired.readers)
         display.introduce(plan, wired.notes)

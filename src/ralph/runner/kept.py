@@ -21,7 +21,12 @@ PLAN = "plan.json"  # in a run's directory
 
 def keep_plan(plan: "Plan[LoopWork]", run_dir: str) -> None:
     """Write down what the run is to do, for this user only: it may hold secrets."""
-    kept = {"loop": plan.loop_name, "settings": plan.loaded.merged, "work": plan.work.kept()}
+    kept = {
+        "loop": plan.loop_name,
+        "settings": plan.loaded.merged,
+        "untried": plan.untried,
+        "work": plan.work.kept(),
+    }
     with writing_state(run_dir):
         write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
 
@@ -39,7 +44,7 @@ def work_of(run_dir: str, loop: str) -> Mapping[str, Any] | None:
 def plan_again(invocation: "Invocation", run_dir: str) -> "Plan[LoopWork]":
     """The plan of a run that was begun before: its own settings and prompt, as they were then."""
     from ralph.runner.plan import loop_named
-    from ralph.settings.load import combine
+    from ralph.settings.load import ASSUMED, changed, combine
     from ralph.settings.source import Layer
 
     path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
@@ -47,6 +52,8 @@ def plan_again(invocation: "Invocation", run_dir: str) -> "Plan[LoopWork]":
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
         loaded = combine([Layer(f"run {run}", kept["settings"])])
+        if kept.get("untried"):
+            loaded = changed(loaded, "guardrails", kept["settings"]["guardrails"], ASSUMED)
         return loop_named(kept["loop"]).again(invocation, loaded, kept["work"], run_dir)
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error

@@ -21,7 +21,7 @@ from ralph.runner.loops import LOOPS
 from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.explain import secrets_in
-from ralph.settings.load import Loaded
+from ralph.settings.load import ASSUMED, Loaded
 from ralph.settings.schema import AgentSettings, Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
@@ -60,6 +60,7 @@ class Loop:
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
     begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock
+    ready: Callable[["Plan[Any]", RunContext], "Plan[Any]"] = lambda plan, _: plan  # to be wired
     claims: bool = False  # its scope may be shared by people who share no state directory
     marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
     jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()
@@ -146,6 +147,11 @@ class Plan(Generic[_Work_co]):
         return self.loaded.settings
 
     @property
+    def untried(self) -> bool:
+        """True if its guardrails are guessed, and none of them has run yet."""
+        return self.loaded.origins.get("guardrails") == ASSUMED
+
+    @property
     def is_contained(self) -> bool:
         """True if the agent works in a sandbox that it cannot leave."""
         return self.sandbox is not None and self.sandbox.can.contain
@@ -202,7 +208,7 @@ def planned(
         briefing=Briefing(
             iterations=settings.maximum_iterations,
             guardrails=frozenset(g.command for g in settings.guardrails),
-            permission_hint=cli.permission_hint,
+            permission_hint=_permission_hint(cli, loaded),
         ),
         command=command,
         kind=kind,
@@ -216,6 +222,12 @@ def planned(
         prices=prices,
         price_words=words,
     )
+
+
+def _permission_hint(cli: Cli, loaded: Loaded) -> str:
+    """What to do about denied permissions; where there are no settings, `ralph init` does it."""
+    hint = cli.permission_hint
+    return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
 
 
 def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:

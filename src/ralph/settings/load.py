@@ -4,7 +4,7 @@ H §Loading Priority: `.ralph/settings.json`, over it `.ralph/settings.local.jso
 flags. null means the default, wherever it stands.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,6 +16,8 @@ from ralph.settings.problems import SettingsProblem, problems
 from ralph.settings.schema import Settings
 from ralph.settings.source import LOCAL, MOST_TOLD, SETTINGS, Layer, read_layer
 
+ASSUMED = "what was found here"  # the origin of settings that nobody has written
+
 
 class Loaded(msgspec.Struct, frozen=True):
     """Settings and their origins."""
@@ -26,13 +28,20 @@ class Loaded(msgspec.Struct, frozen=True):
     merged: Mapping[str, Any]  # what was set, as one JSON object, without the defaults
 
 
-def load(workspace: str, overrides: Mapping[str, tuple[object, str]] = {}) -> Loaded:
-    """The settings of a workspace; missing files are fine, anything wrong is a ConfigError.
+def load(
+    workspace: str,
+    overrides: Mapping[str, tuple[object, str]] = {},
+    assumed: Callable[[], Json] = dict,
+) -> Loaded:
+    """The settings of a workspace; missing files are fine, anything wrong is a ConfigError. Where
+    there is no file at all, `assumed` is asked for settings in their place.
 
     `overrides` maps a dotted path to a value and the flag it came from:
     `{"agent.model": ("opus", "--model")}`. A value of None is a flag that was not given.
     """
     layers = [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
+    if not layers and (found := assumed()):
+        layers.append(Layer(ASSUMED, found, is_flag=True))
     for path, (value, flag) in overrides.items():
         if value is not None:
             layers.append(Layer(flag, nested(path.split("."), value), is_flag=True))
@@ -59,6 +68,14 @@ def combine(layers: Sequence[Layer]) -> Loaded:
         origins={dotted(path): _origin(path, layers).name for path, _ in leaves(merged)},
         merged=merged,
     )
+
+
+def changed(loaded: Loaded, key: str, value: object, origin: str) -> Loaded:
+    """The same with another value for one key of the top level."""
+    merged = {**loaded.merged, key: value}
+    settings = msgspec.convert(_without_nulls(merged), Settings)
+    origins = {**loaded.origins, key: origin}
+    return Loaded(settings=settings, files=loaded.files, origins=origins, merged=merged)
 
 
 def merge(base: Json, over: Json) -> Json:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 DRIVER = """
 import sys
-from ralph.cli.init import init
+from ralph.cli.init.command import init
 from ralph.kernel.verdict import Reason
 from ralph.errors import RalphError
 try:
@@ -117,7 +117,11 @@ def test_the_example_flow_of_h(workspace: Path) -> None:
     """H §Init Command, "Example Flow": the whole transcript, and the file."""
     code, transcript = converse(EXAMPLE)
     asked = "".join(f"{question}{answer}\n" for question, answer in EXAMPLE)
-    assert transcript == f"\n{asked}\nSettings written to .ralph/settings.json\n"
+    assert transcript == (
+        f"\n{asked}\nSettings written to .ralph/settings.json\n"
+        "Next, since claude is not installed: npm install -g @anthropic-ai/claude-code\n"
+        'Then: ralph run -p "What to do"\n'
+    )
     assert code == 0
     assert written(workspace) == {
         "maximumIterations": 10,
@@ -349,7 +353,7 @@ def test_stdin_that_is_no_terminal_is_refused(workspace: Path) -> None:
     assert done.returncode == 2
     assert done.stdout.splitlines() == [
         "ralph init needs a terminal: it asks questions.",
-        "Write .ralph/settings.json by hand; see ralph explain --schema.",
+        "To accept its proposals without one: ralph init --yes. To see them: --dry-run",
     ]
     assert os.listdir(workspace) == []
 

@@ -39,7 +39,11 @@ def test_an_agent_that_cannot_be_used_is_refused_before_the_run(
 
 def test_no_agent_at_all(here: Here, workspace: Path) -> None:
     """ADR 15: "none: 2, with the remedy"."""
-    assert_clear(here("-p", "x"), 2, "no agent found on PATH", "ralph demo")
+    installs = (
+        "claude    npm install -g @anthropic-ai/claude-code",
+        "opencode  npm install -g ope",
+    )
+    assert_clear(here("-p", "x"), 2, "no agent found on PATH", *installs, "ralph demo")
 
 
 def test_the_first_known_agent_on_path_is_named(

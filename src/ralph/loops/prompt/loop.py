@@ -57,8 +57,16 @@ def read(invocation: Invocation) -> Plan[Prompt]:
     prompt: Callable[[], Backlog] = prompt_text(text) if text is not None else PromptFile(file)
     if file == "-":
         prompt = prompt_input(invocation.stdin)
-    loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
+    overrides = flag_overrides(invocation.flags, _FLAGS)
+    loaded = load(invocation.workspace, overrides, lambda: _found_here(invocation))
     return _plan(invocation, loaded, prompt, "Give a prompt with -p TEXT or -f FILE.")
+
+
+def _found_here(invocation: Invocation) -> dict[str, Any]:
+    """The settings that are assumed where there are none."""
+    from ralph.runner.assumed import assumptions
+
+    return assumptions(invocation.workspace, invocation.environ)
 
 
 def again(
@@ -77,6 +85,15 @@ def _plan(
     sentence = "" if plan.settings.tell_completion else completion_sentence(marker)
     briefing = replace(plan.briefing, marker=marker, completion_sentence=sentence)
     return sandboxed(replace(plan, briefing=briefing))
+
+
+def ready(plan: Plan[Prompt], run: RunContext) -> Plan[Prompt]:
+    """The plan without guessed guardrails that fail before the agent has done anything."""
+    if not plan.untried:
+        return plan
+    from ralph.runner.assumed import tried
+
+    return tried(plan, run)
 
 
 def policy(loaded: Loaded) -> Policy:
@@ -115,7 +132,9 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
 
 def _checks_words(plan: Plan[Prompt]) -> list[str]:
     if not plan.settings.guardrails:
-        return ["No guardrail is configured: only the agent's word will count."]
+        return [
+            "No guardrail is configured: only the agent's word will count. To add one: ralph init"
+        ]
     if problem := ralph_dir_problem(plan.workspace):
         return [f"{problem}. The guardrails' logs go beside the journal instead."]
     return []
@@ -137,4 +156,6 @@ def _scm(place: Workplace) -> ScmCommand:
     )
 
 
-LOOP = Loop(read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False)
+LOOP = Loop(
+    read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False, ready=ready
+)

@@ -168,6 +168,12 @@ def lines(outcome: TakenOver, name: str) -> list[str]:
     """One for each key."""
     count = counted(len(outcome.added), "setting")
     done = f"{count} {'added' if outcome.written else 'would be added'}"
+    first = f"{name} ({outcome.loop}): {done if outcome.added else 'nothing new'}."
+    return [first, *changes(outcome)]
+
+
+def changes(outcome: TakenOver) -> list[str]:
+    """What becomes of each key."""
     conflicts = []
     for each in outcome.conflicts:
         here, there = _shown(each.here), _shown(each.there)
@@ -176,7 +182,6 @@ def lines(outcome: TakenOver, name: str) -> list[str]:
             words = f"{each.key} is not added, {there}: another agent is set here"
         conflicts.append(f"  ! {words}")
     return [
-        f"{name} ({outcome.loop}): {done if outcome.added else 'nothing new'}.",
         *(f"  + {key} = {_shown(found)}" for key, found in outcome.added),
         *conflicts,
         *(f"  = {key} is the same here" for key in outcome.same),
