@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from run_support import RALPH, Here, assert_clear, in_shell, prepare, program, turns
+from run_support import FINISH, RALPH, Here, assert_clear, in_shell, prepare, program, turns
 
 from kits.screen_model import Screen
 from ralph.testing.scripted_agent.install import calls
@@ -124,7 +124,7 @@ def test_the_verbose_lines_of_the_specification(here: Here, workspace: Path) -> 
         r"Loading settings from \.ralph/settings\.json",
         r"Loading settings from \.ralph/settings\.local\.json",
         rf"Agent command: {re.escape(agent)} -p --model opus .*",
-        r"Prompt: do it",
+        rf"Prompt: do it {FINISH}",
         r"Running guardrail: true",
         r"Guardrail exited with code 0 \(\d+\.\ds\)",
         r"Completion check: the agent said <response>DONE</response>: believed",
@@ -205,26 +205,18 @@ def test_the_last_words_of_an_agent_reach_people(here: Here, workspace: Path) ->
     assert "  stderr: aside" in said
 
 
-SENTENCE = "When everything is done, and only then, end your answer with <response>DONE</response>."
-
-
-def test_the_last_line_says_what_to_add_when_no_response_was_ever_seen(
+def test_an_agent_that_was_not_told_how_to_finish_never_says_it(
     here: Here, workspace: Path
 ) -> None:
-    """ "the last line says which sentence to add to the prompt"."""
-    prepare(workspace, {"text": "busy"})
-    last = here("-p", "x", "-m", "2").err.splitlines()[-1]
-    assert "Nothing said <response>DONE</response>" in last
-    assert SENTENCE in last
-    assert "--tell-completion" in last
+    agent = prepare(workspace, {"text": "busy"})
+    done = here("-p", "x", "-m", "2", "--no-tell-completion")
+    assert_clear(done, 1, "Nothing said <response>DONE</response>", "--no-tell-completion")
+    assert [call["prompt"] for call in calls(agent)] == ["x", "x"]
 
 
 @pytest.mark.parametrize(
     ("turn", "arguments"),
-    [
-        ({"text": "busy"}, ("--tell-completion",)),
-        ({"response": "NOT YET"}, ()),
-    ],
+    [({"text": "busy"}, ()), ({"response": "NOT YET"}, ("--no-tell-completion",))],
 )
 def test_that_hint_is_absent_where_it_would_not_help(
     here: Here, workspace: Path, turn: dict[str, str], arguments: tuple[str, ...]
