@@ -182,7 +182,7 @@ def test_a_claim_is_believed_only_when_the_guardrails_pass(here: Here, workspace
         workspace, DONE, {**DONE, "files": {"ok": ""}}, guardrails=[{"command": "test -e ok"}]
     )
     done = here("-p", "x")
-    assert_clear(done, 0, "Evidence: passed: test -e ok", "2 iterations")
+    assert_clear(done, 0, "Proof      test -e ok passed", "2 iterations")
     assert len(calls(agent)) == 2
 
 
@@ -358,7 +358,7 @@ def test_what_is_green_already_costs_nothing(here: Here, workspace: Path) -> Non
     agent = prepare(workspace, DONE, **UNTIL)
     (workspace / "ok").touch()
     done = here("-p", "Make the tests pass", "--until-green", "--json")
-    assert_clear(done, 0, "every guardrail passes already")
+    assert_clear(done, 0, "first look: every guardrail passes", "0 iterations")
     assert (done.objects[-1]["exit"], calls(agent)) == (0, [])
 
 

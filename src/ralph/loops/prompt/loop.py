@@ -80,8 +80,8 @@ def _plan(
             '[{"command": "make test"}]',
         )
     wording = wording_of(plan.settings)
-    silent = not (wording.tell_completion or wording.checks)
-    briefing = replace(plan.briefing, marker=wording.contract.marker if silent else "")
+    marker = "" if wording.checks else wording.contract.marker
+    briefing = replace(plan.briefing, marker=marker, untold=not wording.tell_completion)
     return sandboxed(replace(plan, briefing=briefing))
 
 
@@ -123,7 +123,9 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
 
 def _checks_words(plan: Plan[Prompt]) -> list[str]:
     if not plan.settings.guardrails:
-        return ["No guardrail is configured: only the agent's word will count."]
+        return [
+            "No guardrail is configured: only the agent's word will count. To add one: ralph init"
+        ]
     if problem := ralph_dir_problem(plan.workspace):
         return [f"{problem}. The guardrails' logs go beside the journal instead."]
     return []
