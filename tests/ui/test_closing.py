@@ -188,6 +188,12 @@ def test_a_run_that_stopped_says_why_and_what_to_do(stop: Stop, why: str, next_o
     assert closing(stop) == [f"Stopped: {why}. {SPENT}.", JOURNAL, f"Next       {next_one}"]
 
 
+def test_refused_permissions_are_set_by_init() -> None:
+    barred = replace(QUIET, denied=("Write",))
+    lines = closing(Stop(Reason.CONFIG, "permission denied: Write"), turns=(QUIET, barred))
+    assert lines[-1] == "Next       ralph init  # sets the agent's permission flags; then run again"
+
+
 @pytest.mark.parametrize(
     ("reason", "next_one"),
     [

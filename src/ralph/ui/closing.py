@@ -185,6 +185,8 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
         return [_raised(state.spent, briefing)]
     if reason is Reason.COMPLETED:
         return list(_next_of_done(stop, state))
+    if reason is Reason.CONFIG and state.turn is not None and state.turn.barred:
+        return ["ralph init  # sets the agent's permission flags; then run again"]
     return [_NEXT[reason]]
 
 

@@ -106,16 +106,17 @@ def harness(
 
 
 def closing(limits: Limits, patience: rules.Patience, wording: Wording) -> Ladder:
-    # Where the checks alone decide, a claim counts for nothing, and a question for less than green.
-    contract = None if wording.checks else wording.contract
-    believed = (rules.Asks(contract=contract), rules.Believed(wording.contract))
+    contract: ResponseTag | None = wording.contract
+    done: Ladder = (rules.Asks(contract=contract), rules.Believed(wording.contract))
+    if wording.checks:  # a claim counts for nothing then, and a question for less than green
+        contract, done = None, (green, rules.Asks())
     return (
         rules.interrupted,
         rules.unstartable,
         rules.refused,
         rules.RateLimit(patience.max_wait),
         rules.UsedUp(limits),
-        *((green, rules.Asks()) if wording.checks else believed),
+        *done,
         rules.barred,
         rules.Failing(patience.fail_after),
         rules.Uncounted(limits),
