@@ -170,7 +170,7 @@ def test_changes_that_wait_for_a_person_are_named() -> None:
         (
             Stop(Reason.CONFIG, "prompt.md: no such file"),
             "prompt.md: no such file (config)",
-            "Fix it and run it again.",
+            "ralph resume  # once that is fixed",
         ),
         (
             Stop(Reason.INTERRUPTED, "interrupted"),
@@ -191,20 +191,23 @@ def test_a_run_that_stopped_says_why_and_what_to_do(stop: Stop, why: str, next_o
 def test_refused_permissions_are_set_by_init() -> None:
     barred = replace(QUIET, denied=("Write",))
     lines = closing(Stop(Reason.CONFIG, "permission denied: Write"), turns=(QUIET, barred))
-    assert lines[-1] == "Next       ralph init  # sets the agent's permission flags; then run again"
+    assert (
+        lines[-1]
+        == "Next       ralph init  # sets the agent's permission flags; then: ralph resume"
+    )
 
 
 @pytest.mark.parametrize(
     ("reason", "next_one"),
     [
-        (Reason.BLOCKED, "Answer in the prompt or in the files, then run again."),
+        (Reason.BLOCKED, "ralph resume  # once you have answered in the prompt or in the files"),
         (
             Reason.STALLED,
             "ralph logs  # read what the agent said, then make the prompt clearer",
         ),
         (
             Reason.FAILING,
-            "ralph logs  # fix what the agent complains about, then run again",
+            "ralph logs  # fix what the agent complains about, then: ralph resume",
         ),
     ],
 )

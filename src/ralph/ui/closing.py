@@ -26,10 +26,10 @@ _LABEL = 11  # columns
 _MOST_ROWS = 3  # below one label
 _SHOWN = 100  # characters of what others wrote
 _NEXT = {  # what to type where nothing better is known
-    Reason.CONFIG: "Fix it and run it again.",
-    Reason.BLOCKED: "Answer in the prompt or in the files, then run again.",
+    Reason.CONFIG: "ralph resume  # once that is fixed",
+    Reason.BLOCKED: "ralph resume  # once you have answered in the prompt or in the files",
     Reason.STALLED: "ralph logs  # read what the agent said, then make the prompt clearer",
-    Reason.FAILING: "ralph logs  # fix what the agent complains about, then run again",
+    Reason.FAILING: "ralph logs  # fix what the agent complains about, then: ralph resume",
     Reason.BUG: "This is a fault of Ralph, not of your work: please report it.",
     Reason.INTERRUPTED: "ralph resume  # what was finished is kept",
 }
@@ -186,7 +186,7 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
     if reason is Reason.COMPLETED:
         return list(_next_of_done(stop, state))
     if reason is Reason.CONFIG and state.turn is not None and state.turn.barred:
-        return ["ralph init  # sets the agent's permission flags; then run again"]
+        return ["ralph init  # sets the agent's permission flags; then: ralph resume"]
     return [_NEXT[reason]]
 
 
