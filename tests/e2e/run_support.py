@@ -21,6 +21,7 @@ from ralph.kernel.facts import Ended, Fact
 from ralph.testing.scripted_agent.install import calls, install_agent
 
 RALPH = (sys.executable, "-m", "ralph")
+FINISH = "When everything is done, and only then, end your answer with <response>DONE</response>."
 Json = dict[str, Any]
 
 
@@ -164,8 +165,8 @@ def turns() -> list[Ended]:
 
 
 def prompts(agent: str) -> list[str]:
-    """What the agent was told, turn by turn."""
-    return [call["prompt"] for call in calls(agent)]
+    """What the agent was told, turn by turn, but for the sentence that says how to finish."""
+    return [call["prompt"].removesuffix(f"\n\n{FINISH}") for call in calls(agent)]
 
 
 def nothing_runs(agent: str) -> bool:

@@ -275,3 +275,79 @@ def test_a_store_that_cannot_be_written_ends_the_run_with_the_reason(watched: Wa
     with pytest.raises(StateError, match="cannot keep a copy of the protected file") as caught:
         watched.digests()
     assert "RALPH_STATE_DIR" in caught.value.remedy
+
+
+# ------------------------------------------------------------------ hooks of git
+
+
+def hooks(workspace: Path) -> Watched:
+    found = Watched(workspace, ".git/hooks")
+    found.gate = ProtectGate(
+        found.protector, str(workspace), str(found.run_dir), (".git/hooks", "elsewhere/hooks")
+    )
+    return found
+
+
+def add(path: str, mode: int = 0o644) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text("#!/bin/sh\n")
+    Path(path).chmod(mode)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "objects"),
+    [
+        (".git/hooks/pre-commit.sample", 0o755, False),
+        (".git/hooks/pre-commit", 0o644, False),
+        (".git/hooks/pre-commit", 0o755, True),
+        (".git/hooks/pre-commit", 0o645, True),
+        (".git/hooks/sub/pre-commit.sample", 0o755, True),
+    ],
+)
+def test_in_a_new_repository_only_what_git_would_run_is_a_finding(
+    workspace: Path, path: str, mode: int, *, objects: bool
+) -> None:
+    """Issue 22: "an agent that runs `git init` outside git is refused for ever"."""
+    watched = hooks(workspace)
+    assert bool(watched.after(lambda: add(path, mode))) is objects
+    assert Path(path).exists() is not objects
+
+
+@pytest.mark.parametrize(
+    ("change", "objects"),
+    [
+        (lambda: add(".git/hooks/update.sample", 0o755), False),
+        (lambda: add(".git/hooks/helper.sh"), True),  # a hook that is there may read it
+        (lambda: Path(".git/hooks/pre-push.sample").write_text("exec evil\n"), True),
+        (lambda: os.remove(".git/hooks/pre-push.sample"), True),
+        (lambda: Path(".git/hooks/pre-commit").write_text("exec evil\n"), True),
+        (lambda: os.symlink("/bin/true", ".git/hooks/pre-rebase"), True),
+    ],
+)
+def test_beside_hooks_that_were_there_only_a_new_sample_is_none(
+    workspace: Path, change: Change, *, objects: bool
+) -> None:
+    add(".git/hooks/pre-commit", 0o755)
+    add(".git/hooks/pre-push.sample", 0o755)
+    assert bool(hooks(workspace).after(change)) is objects
+
+
+def test_a_link_among_new_hooks_is_no_file_that_nothing_runs(workspace: Path) -> None:
+    def change() -> None:
+        os.makedirs(".git/hooks")
+        os.symlink("/bin/true", ".git/hooks/pre-commit")
+
+    [finding] = hooks(workspace).after(change)
+    assert "Protected path .git/hooks/pre-commit was changed" in finding.text
+
+
+def test_a_new_hook_may_not_become_executable_later(workspace: Path) -> None:
+    watched = hooks(workspace)
+    assert watched.after(lambda: add(".git/hooks/pre-commit")) == []
+    assert watched.after(lambda: Path(".git/hooks/pre-commit").chmod(0o755))
+    assert not os.access(".git/hooks/pre-commit", os.X_OK)
+
+
+def test_samples_in_any_other_directory_are_protected(workspace: Path) -> None:
+    watched = Watched(workspace, "ci/hooks")
+    assert watched.after(lambda: add("ci/hooks/pre-commit.sample"))

@@ -65,11 +65,17 @@ def test_these_words_complete(contract: Contract, text: str) -> None:
         (H, "<promise>DONE</promise>", "<promise>DONE</promise> is not <response>DONE</response>."),
         (H, "<response>I am DONE now</response>", "I am DONE now</response> is not <response>DONE"),
         (H, "It is finished.\nDONE", "The bare word DONE does not count"),
-        (H, "So:\n**Done!**\n", "The bare word DONE does not count"),
+        (H, "So:\n**Done!**\n", "The bare word Done does not count"),
+        (H, "All tests pass.\nCOMPLETE", "the tag <response>DONE</response> does."),
+        (H, "<response>Done.</response>", "<response>Done.</response> is not <response>DONE"),
+        (H, "<response>complete</response>", "complete</response> is not <response>DONE"),
+        (H, PROMISED, f"{PROMISED} is not <response>DONE</response>."),
+        (H, result("complete"), "</result> is not <response>DONE</response>."),
+        (ResponseTag("SHIPPED"), "<response>DONE</response>", "is not <response>SHIPPED"),
         (
             H,
             "<response>started</response> work <response>DONE</response>",
-            "Only the first <response> tag counts, and it was <response>started</response>.",
+            "it was <response>started</response>: write no other than <response>DONE</response>.",
         ),
         (P, "<promise>done</promise>", "<promise>done</promise> is not exactly <promise>DONE"),
         (P, "<promise> DONE </promise>", "<promise> DONE </promise> is not exactly"),
@@ -78,6 +84,8 @@ def test_these_words_complete(contract: Contract, text: str) -> None:
         (P, "<response>DONE</response>", "<response>DONE</response> is not exactly"),
         (P, "I am finished.\n\n`DONE`.", "The bare word DONE does not count; the tag <promise>"),
         (B, "<promise>Complete</promise>", "<promise>Complete</promise> is not exactly"),
+        (P, "<promise>COMPLETE</promise>", "is not exactly <promise>DONE</promise>"),
+        (B, "<response>DONE</response>", "<response>DONE</response> is not exactly <promise>COMP"),
         (B, "<response>COMPLETE</response>", "<response>COMPLETE</response> is not exactly"),
         (B, "COMPLETE", "The bare word COMPLETE does not count"),
     ],
@@ -94,9 +102,8 @@ def test_a_tag_only_in_tool_output_is_named(contract: Contract) -> None:
     """ADR 3: never tool output, thinking, hook feedback or a sub-agent's text."""
     turn = said("The log is clean.", overheard=f"$ cat x\n{contract.marker}")
     assert contract.met_by(turn) is None
-    assert contract.near_misses(turn) == (
-        "The completion tag appeared only in tool output or in text that is not yours.",
-    )
+    [why] = contract.near_misses(turn)
+    assert why.startswith(f"{contract.marker} stood only in tool output or in text that is not")
 
 
 @pytest.mark.parametrize("contract", [H, P, B])

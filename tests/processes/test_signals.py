@@ -38,13 +38,15 @@ def test_how_much_a_signal_counts(send: Callable[[int], None], number: int, canc
 def test_the_first_time_is_remembered_and_said_once(
     send: Callable[[int], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """H §Signal Handling 4: "Print message: `Received signal, shutting down...`"."""
+    """H §Signal Handling 4: the message, and how to end at once (issue 22)."""
     with SignalCounter() as counter:
         send(signal.SIGINT)
         first = counter.signals().cancelled_at
         send(signal.SIGTERM)
         assert counter.signals() == Signals(2, first)
-    assert capfd.readouterr().err == "Received signal, shutting down...\n"
+    said = capfd.readouterr().err
+    assert said.startswith("[ralph] Received signal, shutting down after this turn. Press Ctrl+C")
+    assert said.count("\n") == 1
 
 
 def test_afterwards_signals_do_what_they_did_before() -> None:

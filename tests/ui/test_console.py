@@ -87,7 +87,7 @@ def test_each_turn_is_timed_from_its_own_beginning() -> None:
     screen.console.on_fact(BEGAN)
     screen.time += 12
     screen.console.on_events([Result()])
-    assert screen.out.getvalue().endswith("Complete (tools: 0, errors: 0, time: 12s)\n")
+    assert screen.out.getvalue().endswith("Turn ended (tools: 0, errors: 0, time: 12s)\n")
 
 
 def test_notes_are_for_all_and_debug_for_the_verbose() -> None:
@@ -180,8 +180,7 @@ def test_a_resumed_run_closes_with_all_its_totals() -> None:
     )
     console.on_fact(Settled(NOW + 61, Stop(Reason.COMPLETED, evidence=("passed: make test",))))
     assert err.getvalue().splitlines() == [
-        "[ralph] Evidence: passed: make test",
-        "[ralph] Evidence: no tree: not a git repository",
-        "[ralph] Journal: /j",
         "[ralph] Completed after 1 iteration in 1m1s, $1.00.",
+        "[ralph] Proof      make test passed (no tree: not a git repository)",
+        "[ralph] Journal    /j",
     ]

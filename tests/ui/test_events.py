@@ -99,8 +99,8 @@ def test_the_example_of_the_specification_verbatim() -> None:
   ⏸️ Run tests
   📊 Progress: 1/3 (33%)
 
-✅ Complete (cost: $5.76, tokens: 1.2M in (850K cached) / 45K out, tools: 58, errors: 4, time: 6m7s)
-"""
+· Turn ended (cost: $5.76, tokens: 1.2M in (850K cached) / 45K out, tools: 58, errors: 4, time: 6m7s)
+"""  # noqa: E501
     assert a_long_turn(EMOJI) == example.splitlines()
 
 
@@ -117,7 +117,7 @@ def test_text_markers_are_ascii() -> None:
   [ ] Run tests
   [=] Progress: 1/3 (33%)
 
-[OK] Complete (cost: $5.76, tokens: 1.2M in (850K cached) / 45K out, tools: 58, errors: 4, time: 6m7s)
+[-] Turn ended (cost: $5.76, tokens: 1.2M in (850K cached) / 45K out, tools: 58, errors: 4, time: 6m7s)
 """  # noqa: E501
     assert a_long_turn(PLAIN) == example.splitlines()
 
@@ -203,7 +203,7 @@ def test_zero_lines_of_output_are_none() -> None:
         (Question("Which\none?"), ["❓ Question: Which one?"]),
         (Unknown('{"type":"new"}'), []),
         (Todo(()), ["📋 Todo List", "  📊 Progress: 0/0"]),
-        (Result(), [f"✅ Complete ({NO_WORK})"]),
+        (Result(), [f"· Turn ended ({NO_WORK})"]),
         (
             Result(failure=Failure("API 500", 500), cost_usd=0.0, usage=Usage(5, 7)),
             [f"❌ Failed: API 500 (cost: $0.00, tokens: 5 in / 7 out, {NO_WORK})"],
@@ -234,7 +234,7 @@ def test_a_new_turn_counts_from_the_start() -> None:
     clock.now += 50
     formatter.start()
     clock.now += 12
-    assert formatter.lines(Result()) == ["✅ Complete (tools: 0, errors: 0, time: 12s)"]
+    assert formatter.lines(Result()) == ["· Turn ended (tools: 0, errors: 0, time: 12s)"]
 
 
 @pytest.mark.usefixtures("utc")

@@ -247,7 +247,7 @@ def test_the_iterations_and_the_speakers_are_set_apart_on_a_screen(shown: Shown)
         shown.console.on_events([Text("Hello")])
         shown.console.on_events([Result()])
         shown.console.on_fact(Ended(NOW, Turn(exit_code=1)))
-    complete = "✅ Complete (tools: 0, errors: 0, time: 0.0s)"
+    complete = "· Turn ended (tools: 0, errors: 0, time: 0.0s)"
     part = ["[ralph] Iteration 1/10 starting", "", "Hello", "", complete, ""]
     part.append("[ralph] Agent exited with code 1 (0.0s)")
     assert shown.screen.lines()[:15] == [*part, "", *part]

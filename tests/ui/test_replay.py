@@ -101,9 +101,10 @@ def test_a_stream_stands_between_its_launch_and_the_end_of_its_turn() -> None:
         "",
         "         [*] Bash(ls)",
         "",
-        "         [OK] Complete (cost: $0.50, tools: 1, errors: 0, time: 1m2s)",
-        f"{at(64)} Journal: /s/journal.jsonl",
+        "         [-] Turn ended (cost: $0.50, tools: 1, errors: 0, time: 1m2s)",
         f"{at(64)} Stopped: 5 iterations used up (limit). 1 iteration in 1m3s.",
+        f"{at(64)} Journal    /s/journal.jsonl",
+        f"{at(64)} Next       ralph resume  # goes on; what was spent stays counted",
     ]
 
 

@@ -185,7 +185,7 @@ def test_everything_about_a_run_at_work() -> None:
         "           I fix the parser.",
         "Processes  5 of the agent and its checks: 132% CPU, 812MB",
         "           ralph itself (pid 7): 0% CPU, 31MB",
-        "Journal: /s/journal.jsonl",
+        "Journal    /s/journal.jsonl",
         "Follow it: ralph logs -f     End it: ralph stop",
     ]
 
@@ -215,11 +215,11 @@ def test_everything_about_a_run_at_work() -> None:
         (told(STARTED, life=Life.CRASHED), "Go on: ralph resume"),
         (
             told(*closed(COMPLETED), life=Life.ENDED),
-            "repository\nJournal: /s/journal.jsonl\nCompleted after 3 iterations in 2m, $1.50.",
+            "Completed after 3 iterations in 2m, $1.50.\nProof      make test passed",
         ),
         (
             told(*closed(Stop(Reason.BLOCKED, "which port?")), life=Life.ENDED),
-            "Stopped: which port? (blocked). 3 iterations in 2m, $1.50.\nIt needs you",
+            "Stopped: which port? (blocked). 3 iterations in 2m, $1.50.\nJournal",
         ),
     ],
 )

@@ -11,7 +11,11 @@ from ralph.cli.params import in_directory, option, run_loop, run_options
 @option("-c, --completion-response TEXT", "Text that the agent says when it is done.")
 @option(
     "--tell-completion/--no-tell-completion",
-    "Tell the agent in the prompt how to say that it is done.",
+    "Tell the agent how to finish, unless the prompt contains <response>.  [default: tell]",
+)
+@option(
+    "--until-green/--no-until-green",
+    "Complete as soon as every guardrail passes; the agent need not say so.",
 )
 @run_options()
 @in_directory
@@ -19,13 +23,13 @@ def run(**flags: object) -> int:
     """Run an agent in a loop until its work is done and proven.
 
     The agent works; the guardrails of .ralph/settings.json check; what they find goes into the
-    next prompt. Only when the agent says <response>DONE</response> and every guardrail passes is
-    the work believed to be done.
+    next prompt. Only when the agent says <response>DONE</response>, which Ralph tells it to, and
+    every guardrail passes is the work believed to be done.
 
     Examples:
-      ralph run -p "Make the tests pass. Say <response>DONE</response> when they do."
+      ralph run -p "Make the tests pass" --until-green
       ralph run -f PROMPT.md -m 30 --max-time 8h --max-cost 20
-      ralph run -p "Fix the lint errors" --agent codex --tell-completion
+      ralph run -p "Add a --version flag, with a test" --agent codex
       ralph run -f PROMPT.md --sandbox --network pypi.org,files.pythonhosted.org
       ralph run -f PROMPT.md --dry-run
 

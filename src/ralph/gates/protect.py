@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ralph.errors import StateError, failing
 from ralph.files.digest import digest_of
@@ -173,10 +173,14 @@ class ProtectGate:
     name = "protect"
     always = True
 
-    def __init__(self, protector: Protector, workspace: str, fallback: str) -> None:
+    def __init__(
+        self, protector: Protector, workspace: str, fallback: str, hooks: Iterable[str] = ()
+    ) -> None:
+        """`hooks` are directories in which git looks for what to run."""
         self._protector = protector
         self._workspace = workspace
         self._fallback = fallback  # for what was reverted, where .ralph cannot be written
+        self._hooks = frozenset(map(os.path.normpath, hooks))
         self._owed: dict[str, str | None] = {}  # what could not be put back yet
 
     def check(self, case: Case) -> Iterator[Finding]:
@@ -185,8 +189,20 @@ class ProtectGate:
         wanted: dict[str, str | None] = {**dict(case.state.snapshot.protected), **self._owed}
         after = dict(self._protector.digests())
         for path in sorted(wanted.keys() | after.keys()):
-            if wanted.get(path) != after.get(path):
+            if wanted.get(path) != after.get(path) and not self._is_idle(path, wanted):
                 yield self._undo(path, wanted.get(path), case.state.iteration)
+
+    def _is_idle(self, path: str, wanted: Mapping[str, str | None]) -> bool:
+        """True for a new file among the hooks that nothing runs: a sample, as `git init` makes
+        them, or one that is not executable where no hook was before that could call it."""
+        directory, name = os.path.split(path)
+        if directory not in self._hooks or path in wanted:
+            return False
+        if name.endswith(".sample"):
+            return True
+        info = lstat(os.path.join(self._workspace, path))
+        executable = info is None or not stat.S_ISREG(info.st_mode) or info.st_mode & 0o111
+        return not executable and not any(known.startswith(f"{directory}/") for known in wanted)
 
     def _undo(self, path: str, digest: str | None, iteration: int) -> Finding:
         for base in (writable_dir(self._workspace, self._fallback), self._fallback):

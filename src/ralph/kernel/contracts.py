@@ -10,6 +10,8 @@ from ralph.kernel.value import replace, value
 
 _MOST_ARTIFACTS = 100
 _NO_REASON = "it gives no reason"
+_FINISHED = ("DONE", "COMPLETE", "COMPLETED", "FINISHED")  # an agent that means to be done
+_AROUND = "*_`.! "  # what agents put around such a word
 
 
 class Contract(Protocol):
@@ -45,19 +47,21 @@ class ResponseTag:
             return ()
         responses = [c for c in turn.claims if c.tag == "response"]
         if any(map(self._is_claim, responses)):
-            return (f"Only the first <response> tag counts, and it was {_shown(responses[0])}.",)
-        near = [c for c in turn.claims if self._is_near(c)]
-        first = [f"{_shown(c)} is not {self.marker}." for c in near[:1]]
-        return (*first, *_unheard(turn, self.word, self.marker, self._is_claim))
+            first = f"Only the first <response> tag counts, and it was {_shown(responses[0])}"
+            return (f"{first}: write no other than {self.marker}.",)
+        near = [f"{_shown(c)} is not {self.marker}." for c in turn.claims if self._is_near(c)]
+        return (*near[:1], *_unheard(turn, self.word, self.marker, self._is_claim))
 
     def _is_claim(self, claim: Claim) -> bool:
         return claim.tag == "response" and _same(claim.content, self.word)
 
     def _is_near(self, claim: Claim) -> bool:
-        """The word in another tag, or among others; a plain "not yet" is no near miss."""
-        if claim.tag == "response":
-            return self.word.casefold() in claim.content.casefold()
-        return _same(claim.content, self.word)
+        """Another tag or another word that says the same, or the word among others; a plain "not
+        yet" is no near miss."""
+        if claim.tag == "response" and self.word.casefold() in claim.content.casefold():
+            return True
+        complete = (_status(claim) or ("",))[0] == "complete"
+        return complete or _finishes(claim.content, self.word)
 
 
 @value
@@ -155,13 +159,18 @@ def _same(said: str, wanted: str) -> bool:
     return said.strip().casefold() == wanted.strip().casefold()
 
 
+def _finishes(said: str, word: str) -> bool:
+    """True for the word, or for one of other loops, whatever is around it."""
+    return any(_same(said.strip(f"{_AROUND}\n"), finished) for finished in (word, *_FINISHED))
+
+
 def _shown(claim: Claim) -> str:
     return claim.raw if len(claim.raw) <= 80 else f"{claim.raw[:77]}..."
 
 
 def _inexact(turn: Turn, word: str, marker: str) -> tuple[str, ...]:
     """Near misses of a marker that has to be written to the letter."""
-    near = [c for c in turn.claims if _same(c.content, word) and c.raw != marker]
+    near = [c for c in turn.claims if _finishes(c.content, word) and c.raw != marker]
     first = [f"{_shown(c)} is not exactly {marker}." for c in near[:1]]
     return (*first, *_unheard(turn, word, marker, lambda c: c.raw == marker))
 
@@ -172,8 +181,9 @@ def _unheard(
     """Near misses outside the assistant's own tags."""
     said = []
     if any(map(is_claim, turn.overheard)):
-        said.append("The completion tag appeared only in tool output or in text that is not yours.")
-    lines = turn.text.strip().splitlines()
-    if lines and _same(lines[-1].strip("*_`.! "), word):
-        said.append(f"The bare word {word} does not count; the tag {marker} does.")
+        where = "only in tool output or in text that is not yours"
+        said.append(f"{marker} stood {where}: say it yourself, once everything is done.")
+    last = "".join(turn.text.strip().splitlines()[-1:]).strip(_AROUND)
+    if last and _finishes(last, word):
+        said.append(f"The bare word {last} does not count; the tag {marker} does.")
     return tuple(said)

@@ -1,7 +1,7 @@
 """The engine: one loop over the folded state, and one answer for a session's stop hook.
 
-    survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
-     I/O          pure           I/O       pure          I/O              I/O    I/O
+    look → survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
+    I/O     I/O          pure           I/O       pure          I/O              I/O    I/O
 
 It knows no agent, no file and no profile, and `proving` runs the gates. Resuming is nothing
 special: `run` with the state that the journal folds to.
@@ -40,6 +40,8 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
         ports.clock.rest(None, lambda: _stirred(ports, paused=False))
     if state.wake:
         ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
+    for fact in policy.look(ports, state):
+        state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.OPENING)
     verdict = _verdict(case, policy)
     state = _record(ports, state, Decided(ports.clock.now(), Boundary.OPENING, verdict))

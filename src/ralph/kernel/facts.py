@@ -167,6 +167,8 @@ class Returned:
     verdict: Verdict
     spent: Spent = Spent()
     branch: str = ""  # where people find what it did and nobody merged
+    title: str = ""
+    commit: str = ""  # of a task that is done
 
 
 @value

@@ -44,6 +44,13 @@ def completion_sentence(marker: str) -> str:
     return f"When everything is done, and only then, end your answer with {marker}."
 
 
+def checks_sentence(commands: tuple[str, ...]) -> str:
+    """The same where the checks alone decide."""
+    named = listed([f"`{command}`" for command in commands], len(commands))
+    when = "When it passes" if len(commands) == 1 else "When all of them pass"
+    return f"Ralph runs {named} after your turn. {when}, the work is done; you need not say so."
+
+
 def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
     """The notice in front of the prompt that a crash cut the turn off, and it is taken again."""
     notice = (

@@ -37,6 +37,15 @@ class Phase(Enum):
 
 
 @value
+class Delivered:
+    """Work that stands: a commit of the prompt loop with its subject, or a task that is done."""
+
+    task: str
+    what: str
+    commit: str = ""  # "" where nothing had to be committed
+
+
+@value
 class RunState:
     """Everything a run knows about itself."""
 
@@ -75,6 +84,8 @@ class RunState:
     wake: float | None = None  # when to go on
     steps: tuple[facts.Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
+    delivered: tuple[Delivered, ...] = ()
+    reviews: tuple[str, ...] = ()  # of stories, as steps tell them
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
     evidence: tuple[str, ...] = ()
@@ -310,10 +321,24 @@ def _stepped(state: RunState, step: facts.Step) -> RunState:
         refusals=refusals if is_commit else state.refusals,
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
         commit=step.commit or state.commit,
+        delivered=(*state.delivered, *_delivered(state, step)),
+        reviews=(*state.reviews, step.detail) if step.key == "review" else state.reviews,
         pushed=facts.pushed_after(state.pushed, step),
         owed=facts.owed_after(state.owed, step),
         spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
+
+
+def _delivered(state: RunState, step: facts.Step) -> tuple[Delivered, ...]:
+    """The work that this step has committed, if it has."""
+    if not step.ok or not step.commit:
+        return ()
+    if facts.scm_task(step) == "commit":
+        return (Delivered(state.task, step.detail, step.commit),)
+    if step.key != "commit" or state.assignment is None:
+        return ()
+    # What says nothing has found nothing more to commit.
+    return (Delivered(state.task, state.assignment.title, step.commit if step.detail else ""),)
 
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:
@@ -357,6 +382,9 @@ def _returned(state: RunState, fact: facts.Returned) -> RunState:
     if isinstance(fact.verdict, Stop):
         return replace(state, recalled=fact.verdict)
     assert isinstance(fact.verdict, Accept | Park), "a worker ends its task, or is ended"
+    if isinstance(fact.verdict, Accept):
+        work = Delivered(fact.task, fact.title, fact.commit)
+        state = replace(state, delivered=(*state.delivered, work))
     ended = replace(state, assignment=Assignment(fact.task), verdict=fact.verdict)
     after = _ended_task(ended, fact.verdict)
     if isinstance(state.verdict, Park) and state.verdict.failed:  # the first is remembered

@@ -11,7 +11,9 @@ from typing import Self
 from ralph.files.state_dir import lstat
 from ralph.kernel.world import Signals
 
-_NOTICE = b"Received signal, shutting down...\n"
+_NOTICE = (
+    b"[ralph] Received signal, shutting down after this turn. Press Ctrl+C again to stop now.\n"
+)
 
 
 @contextmanager

@@ -36,7 +36,9 @@ class Workplace:
     ) -> None:
         """`trees` is None where nobody asks what would be committed; `tell` hears of sandboxes."""
         self.plan, self.run, self.trees = plan, run, trees
-        patterns = (*plan.settings.protect, *_hooks_elsewhere(plan))
+        elsewhere = _hooks_elsewhere(plan)
+        self._hooks = (".git/hooks", *elsewhere)
+        patterns = (*plan.settings.protect, *elsewhere)
         store = os.path.join(run.directory, "protected")
         self.protector = Protector(plan.workspace, patterns, store)
         self._layers = None  # None: in place
@@ -66,7 +68,8 @@ class Workplace:
         nothing, since the loop itself does."""
         if not self.plan.settings.protect and not always:
             return ()
-        return (ProtectGate(self.protector, self.plan.workspace, self.run.directory),)
+        where = (self.plan.workspace, self.run.directory)
+        return (ProtectGate(self.protector, *where, self._hooks),)
 
     def secrets(self, *, history: bool = True) -> Gates:
         """The gate that lets no secret be committed. Commits of the agent count where they stay in

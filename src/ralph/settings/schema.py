@@ -253,7 +253,10 @@ class Settings(SettingsGroup, frozen=True):
         Switch, doc('Begin the prompt with "Iteration X of Y, Z remaining."')
     ] = False
     tell_completion: Annotated[
-        Switch, doc("Tell the agent in the prompt how to say that it is done.")
+        Switch, doc("Tell the agent how to finish, unless the prompt contains <response>.")
+    ] = True
+    until_green: Annotated[
+        Switch, doc("`ralph run` completes as soon as every guardrail passes; no tag is needed.")
     ] = False
     agent: Annotated[AgentSettings, doc("The agent.")] = AgentSettings()
     guardrails: Annotated[

@@ -1,44 +1,53 @@
-"""The last lines of a run: proof and places first, then how it ended, then what to do about it.
+"""The last lines of a run: how it ended and what it cost, then what is done, what is not and why,
+what is left to a person, and what to type next.
 
-The answer stands at the bottom, where someone looks who comes back to the terminal in the morning.
+They are what someone reads who comes back to the terminal in the morning: about ten lines.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import scm_task
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason, Stop
+from ralph.review.law import APPROVED, CHANGES_REQUESTED
+from ralph.review.stats import Review, review_of
+from ralph.text.plain import first_line, one_line, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.style import Tone
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
-_REMEDIES = {
-    Reason.CONFIG: "Fix that and run it again.",
-    Reason.BLOCKED: "It needs you: answer in the prompt or in the files, then run it again.",
-    Reason.STALLED: "Nothing changed: read what the agent said, then make the prompt clearer.",
-    Reason.FAILING: "Fix what the agent complains about, then run it again.",
-    Reason.BUG: "This is a fault of Ralph, not of your work.",
-    Reason.INTERRUPTED: "What was finished is kept. Go on: ralph resume",
+_LABEL = 11  # columns
+_MOST_ROWS = 3  # below one label
+_SHOWN = 100  # characters of what others wrote
+_NEXT = {  # what to type where nothing better is known
+    Reason.CONFIG: "ralph resume  # once that is fixed",
+    Reason.BLOCKED: "ralph resume  # once you have answered in the prompt or in the files",
+    Reason.STALLED: "ralph logs  # read what the agent said, then make the prompt clearer",
+    Reason.FAILING: "ralph logs  # fix what the agent complains about, then: ralph resume",
+    Reason.BUG: "This is a fault of Ralph, not of your work: please report it.",
+    Reason.INTERRUPTED: "ralph resume  # what was finished is kept",
 }
-_TASK_REMEDIES = {
-    Reason.BLOCKED: 'Look: ralph tasks list. Answer: ralph tasks answer ID "...". '
-    "Bring one back: ralph tasks edit ID --status pending. Then run it again.",
-    Reason.LIMIT: "Go on with the rest: ralph tasks run",
-    Reason.STALLED: "Look: ralph tasks list",
+_NEXT_OF_TASKS = {
+    Reason.LIMIT: "ralph tasks run  # goes on with the rest",
+    Reason.STALLED: "ralph tasks list",
 }
-_STORY_REMEDIES = {
-    Reason.BLOCKED: "It needs you: answer in progress.txt or the story's notes, then: "
-    "ralph prd run",
-    Reason.LIMIT: "Go on with the rest: ralph prd run. What the reviews found: ralph prd stats",
-    Reason.STALLED: "Nothing changed: read what the agent said, then make the story clearer.",
+_NEXT_OF_STORIES = {
+    Reason.COMPLETED: "ralph prd stats  # what the reviews found; then: ralph prd archive",
+    Reason.BLOCKED: "ralph prd run  # once you have answered in progress.txt or the story's notes",
+    Reason.STALLED: "ralph logs  # read what the agent said, then make the story clearer",
 }
 _LISTS = ("gates", "left_out", "put_back", "yours", "mixed", "hidden")  # of a proof
 _NOT_DONE = {"commit": "Not committed", "push": "Not pushed"}
 _OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a line
+_CLAIMED, _PASSED = "claimed: ", "passed: "  # how evidence begins
+_WAITING = re.compile(r"; (?=\S+ (?:asks:|is blocked|was not begun:|waits for ))")
+_LAW = ("protect", "secrets", "sandbox")  # gates that prove nothing about the work
 SHORT_ID = 12  # characters
 MOST_PATHS = 5  # that are named
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
@@ -46,46 +55,200 @@ _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
     """The lines that say how the run ended, for each reason there is."""
-    done, parked = len(state.done), len(state.parked)
-    if briefing.tasks and (done or parked):
-        left = f", {parked} left to you" if parked else ""
-        yield Line(f"Tasks: {done} done{left}", Tone.NOTICE if parked else Tone.GOOD)
-    if not briefing.tasks and stop.reason is Reason.COMPLETED:
-        yield from (Line(f"Evidence: {e}") for e in stop.evidence)
-        passed = {text for text in stop.evidence if text.startswith("passed: ")}
-        checked = bool(passed - {"passed: protect", "passed: secrets"})
-        proof = proof_words(state) or ("no tree: not a git repository" if checked else "")
-        yield from (Line(f"Evidence: {proof}"),) if proof else ()
-    yield from owed_lines(state)
-    quiet = briefing.tasks and stop.reason is Reason.BLOCKED  # it was another task's turn
-    if stop.reason in _WORTH_READING and not quiet and state.turn and state.turn.stream:
-        yield Line(f"Agent's output: {state.turn.stream}")
-    if briefing.journal:
-        yield Line(f"Journal: {briefing.journal}")
-    yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
-    own = _STORY_REMEDIES if briefing.stories else {}
-    remedies = {**_REMEDIES, **(_TASK_REMEDIES if briefing.tasks else own)}
-    if stop.reason in remedies:
-        yield Line(remedies[stop.reason])
-    if _nobody_was_told(stop, state, briefing):
-        yield Line(
-            f"Nothing said {briefing.marker}. Add to the prompt: "
-            f'"{briefing.completion_sentence}"; --tell-completion adds it for you.',
-            Tone.NOTICE,
-        )
+    blocked = briefing.tasks and stop.reason is Reason.BLOCKED
+    several = _WAITING.split(stop.why) if blocked else []
+    if len(several) > 1:  # each on a line of its own
+        stop = replace(stop, why="what is left needs you")
+    else:
+        several = []
+    yield Line(_ending(stop, state, briefing), _TONES.get(stop.reason, Tone.BAD))
+    yield from _rows("Done", list(_done(stop, state, briefing)))
+    if stop.reason is Reason.COMPLETED and not briefing.tasks:
+        yield from _rows("Proof", list(_proof(stop, state)))
+    yield from _rows("Not done", several or list(_not_done(stop, state, briefing)), Tone.NOTICE)
+    yield from _rows("Yours", list(_yours(state)), Tone.NOTICE)
+    turn = None if blocked else state.turn  # it was another task's
+    if stop.reason in _WORTH_READING and turn is not None and turn.stream:
+        yield from _rows("Output", [turn.stream])
+    yield from _rows("Journal", [briefing.journal] if briefing.journal else [])
+    yield from _rows("Next", _next(stop, state, briefing, several), Tone.HEAD)
 
 
-def _ending(stop: Stop, state: RunState, turn: str) -> str:
+def _rows(label: str, texts: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+    """The label before the first text, and no more lines than people read."""
+    rest = len(texts) - _MOST_ROWS
+    shown = texts if rest <= 1 else [*texts[:_MOST_ROWS], f"and {rest} more"]
+    for text in shown:
+        yield Line(f"{label:<{_LABEL}}{text}", tone)
+        label = ""
+
+
+def _ending(stop: Stop, state: RunState, briefing: Briefing) -> str:
     """`Completed after 2 iterations in 12s, $0.12.`: time asleep is not spent, and named apart."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
-    totals = f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}"
+    totals = f"{counted(spent.iterations, briefing.turn)} in {duration(spent.seconds)}{waited}"
     totals = ", ".join(filter(None, (totals, cost_words(spent))))
+    if briefing.tasks and (state.done or state.parked):
+        left = f", {len(state.parked)} left to you" if state.parked else ""
+        totals += f": {counted(len(state.done), 'task')} done{left}"
     if stop.reason is Reason.COMPLETED:
         return f"Completed after {totals}."
     why = stop.why.rstrip(".") or stop.reason.value
     named = "" if why == stop.reason.value else f" ({stop.reason.value})"
     return f"Stopped: {why}{named}. {totals}."
+
+
+def _done(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[str]:
+    """Commits of a prompt, tasks with theirs, or stories; the newest first."""
+    if briefing.stories or briefing.attempts:
+        approved = (f"{r.story} is approved" for r in _reviews(state) if r.outcome == APPROVED)
+        yield from stop.evidence if stop.reason is Reason.COMPLETED else approved
+        return
+    made = state.delivered[::-1]
+    width = max((len(one_line(each.task)) for each in made[:_MOST_ROWS]), default=0)
+    for each in made:
+        task = f"{one_line(each.task):<{width}}  " if briefing.tasks else ""
+        commit = f"{each.commit[:SHORT_ID]}  " if each.commit else ""
+        yield f"{task}{commit}{_short(each.what)}".rstrip()
+
+
+def _proof(stop: Stop, state: RunState) -> Iterator[str]:
+    """The checks that passed, and on which tree; or that there was only the agent's word."""
+    if checks := _checks(stop):
+        where = " (no tree: not a git repository)"
+        if state.proof is not None:
+            made = "" if state.commit else ", not committed"
+            where = f" on tree {state.proof.tree[:SHORT_ID]}{made}; ignored files aside"
+        yield f"{listed(checks)} passed{where}"
+    elif _is_claimed(stop):
+        yield "only the agent's word: no guardrail is configured"
+
+
+def _checks(stop: Stop) -> list[str]:
+    """The gates that say something about the work, by name."""
+    names = [text.removeprefix(_PASSED) for text in stop.evidence if text.startswith(_PASSED)]
+    return [name for name in names if name not in _LAW]
+
+
+def _is_claimed(stop: Stop) -> bool:
+    return any(text.startswith(_CLAIMED) for text in stop.evidence)
+
+
+def _not_done(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[str]:
+    """Whatever failed after the proof; and of a run that is not complete, the reasons."""
+    yield from (line.text for line in owed_lines(state))
+    if stop.reason is Reason.COMPLETED:
+        return
+    if briefing.tasks:
+        yield from (f"{one_line(task)}: {_short(why)}" for task, why in state.parked)
+        if state.task_iteration:
+            yield f"{one_line(state.task)} is in the middle: iteration {briefing.number(state)}"
+    if briefing.stories:
+        yield from _unapproved(state)
+    yield from (_short(line.text) for line in found_lines(state))
+    failure = state.turn.failure if state.turn else None
+    waited = failure is not None and failure.passes  # it was never a matter of words
+    if stop.reason is Reason.LIMIT and not state.claimed and briefing.marker and not waited:
+        untold = "; --no-tell-completion keeps the agent from being told" if briefing.untold else ""
+        yield f"Nothing said {briefing.marker}{untold}"
+
+
+def _unapproved(state: RunState) -> Iterator[str]:
+    """The stories that this run has worked on, and nobody has approved."""
+    reviews = _reviews(state)
+    for review in reviews:
+        if review.outcome == CHANGES_REQUESTED:
+            yield f"{review.story} needs changes: {_short(review.feedback)}"
+    if state.task and state.task not in {review.story for review in reviews}:
+        yield f"{one_line(state.task)} is not approved yet"
+
+
+def _yours(state: RunState) -> Iterator[str]:
+    """Work of a person's that the run left alone, and changes that wait for a review."""
+    if state.proof is not None and state.proof.yours:
+        paths = listed(state.proof.yours, MOST_PATHS)
+        yield f"{paths}: not committed before the run, and not by it"
+    if state.landed is not None and state.landed.held:
+        yield f"{listed(state.landed.held, MOST_PATHS)}: for your review, in {state.landed.saved}"
+
+
+def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str]) -> list[str]:
+    """The command to type next, with a comment as shells have it."""
+    reason = stop.reason
+    if briefing.tasks and reason is Reason.BLOCKED:
+        return list(_next_of_waiting([*waiting, stop.why]))
+    own = _NEXT_OF_TASKS if briefing.tasks else _NEXT_OF_STORIES if briefing.stories else {}
+    if reason in own:
+        return [own[reason]]
+    if reason is Reason.LIMIT:
+        return [_raised(state.spent, briefing)]
+    if reason is Reason.COMPLETED:
+        return list(_next_of_done(stop, state))
+    if reason is Reason.CONFIG and state.turn is not None and state.turn.barred:
+        return ["ralph init  # sets the agent's permission flags; then: ralph resume"]
+    return [_NEXT[reason]]
+
+
+def _next_of_done(stop: Stop, state: RunState) -> Iterator[str]:
+    """How to look at the work."""
+    commits = [each.commit[:SHORT_ID] for each in state.delivered if each.commit]
+    if commits:
+        yield f"git log --stat {commits[0]}^.." if commits[1:] else f"git show {commits[0]}"
+    elif state.proof is not None and not state.commit:
+        yield "git status  # the work is in your files, and not committed"
+    elif _is_claimed(stop) and not _checks(stop):
+        yield "ralph init  # adds checks, so that the next run proves its work"
+
+
+def _next_of_waiting(waiting: Iterable[str]) -> Iterator[str]:
+    """How to bring back tasks that wait for a person."""
+    for words, command in (
+        (r"(\S+) asks: ", 'ralph tasks answer {} "..."'),
+        (r"(\S+) is blocked", "ralph tasks edit {} --status pending"),
+    ):
+        found = (re.match(words, each) for each in waiting)
+        yield from [command.format(match[1]) for match in found if match][:1]
+    yield "ralph tasks run  # afterwards; all that wait: ralph tasks list"
+
+
+def _raised(spent: Spent, briefing: Briefing) -> str:
+    """`ralph resume` with more of what is used up."""
+    limits, more = briefing.limits, ""
+    if briefing.iterations and spent.iterations >= briefing.iterations:
+        more = " -m +10"
+    elif limits.dollars and spent.dollars >= limits.dollars:
+        more = f" --max-cost {2 * limits.dollars:g}"
+    elif limits.seconds and spent.seconds >= limits.seconds:
+        more = f" --max-time {_as_typed(2 * limits.seconds)}"
+    return f"ralph resume{more}  # goes on; what was spent stays counted"
+
+
+def _as_typed(seconds: float) -> str:
+    """A duration as flags take it: 90s, 30m, 2h."""
+    for size, unit in ((3600, "h"), (60, "m")):
+        if seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def _reviews(state: RunState) -> list[Review]:
+    """The last review of each story in this run."""
+    found = (review_of(detail) for detail in state.reviews)
+    return list({each.story: each for each in found if each is not None}.values())
+
+
+def _short(text: str) -> str:
+    return shorten(first_line(text), _SHOWN, None, "...")
+
+
+def found_lines(state: RunState) -> Iterator[Line]:
+    """The objections of the last turn's gates, each in a line."""
+    for finding in state.findings:
+        log = f", output in {finding.log}" if finding.log else ""
+        code = f"exit code {finding.code}{log}"
+        words = first_line(finding.text) if finding.code is None else code
+        yield Line(f"{finding.gate}: {words}", Tone.BAD)
 
 
 def cost_words(spent: Spent, limits: Limits = Limits()) -> str:
@@ -99,22 +262,12 @@ def cost_words(spent: Spent, limits: Limits = Limits()) -> str:
     return " and ".join(parts)
 
 
-def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
-    """True if the limit is reached, no turn wrote the tag, and the prompt did not ask for it."""
-    asked = not briefing.completion_sentence
-    failure = state.turn.failure if state.turn else None
-    waited = failure is not None and failure.passes  # it was never a matter of words
-    return stop.reason is Reason.LIMIT and not state.claimed and not asked and not waited
-
-
 def proof_words(state: RunState) -> str:
     """The tree that was proven and where it is; "" without a proof."""
     if state.proof is None:
         return ""
     commit = f"commit {state.commit[:SHORT_ID]}" if state.commit else "not committed"
-    yours = f"your uncommitted files ({listed(state.proof.yours, MOST_PATHS)})"
-    outside = f"{yours} and ignored files" if state.proof.yours else "ignored files"
-    return f"tree {state.proof.tree[:SHORT_ID]}, {commit}; {outside} are outside the proof"
+    return f"tree {state.proof.tree[:SHORT_ID]}, {commit}; ignored files are outside the proof"
 
 
 def owed_lines(state: RunState) -> Iterator[Line]:

@@ -189,7 +189,7 @@ class Formatter:
         known += [f"tools: {self._tools}", f"errors: {self._errors}"]
         statistics = f" ({', '.join(known)}, time: {duration(self._clock() - self._began)})"
         if event.failure is None:
-            return [_Row(f"{self._mark(Mark.GOOD)} Complete{statistics}", tone=Tone.GOOD)]
+            return [_Row(f"{self._mark(Mark.STATUS)} Turn ended{statistics}")]
         # Not cut to the width: this is what people look for.
         why = shorten(one_line(safe(event.failure.message)), _FAILURE, None, "...")
         return [_Row(f"{self._mark(Mark.BAD)} Failed: {why}{statistics}", tone=Tone.BAD)]

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Fact
+from ralph.kernel.limits import Limits
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import value
@@ -43,7 +44,8 @@ class Briefing:
     tasks: bool = False  # turns are iterations of the tasks of a backlog, each counted anew (B)
     stories: bool = False  # turns implement or review stories (R)
     worker: bool = False  # one of several: the end of its run is not the end
-    completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
+    untold: bool = False  # nobody tells the agent of the marker
+    limits: Limits = Limits()  # of the run
 
     @property
     def turn(self) -> str:

@@ -5,13 +5,14 @@ Nothing here reads a file: facts come in as values and streams as bytes, from wh
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from ralph.agents.streams.dialects import Parser, parser_for
 from ralph.kernel import events
 from ralph.kernel.events import Speaker
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
+from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace
@@ -20,6 +21,7 @@ from ralph.text.plain import columns, one_line, safe, shorten
 from ralph.ui.events import Formatter, not_ours
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing, clock_time
+from ralph.ui.live.activity import with_workers
 from ralph.ui.narration import narrate
 from ralph.ui.style import Style, Tone
 
@@ -49,13 +51,13 @@ class Player:
         self._open_stream = open_stream
         self._stream: Stream | None = None
 
-    def fact(self, fact: Fact) -> Iterator[list[str]]:
-        """The lines up to and with this fact. A stream's last words come before its turn's end,
-        and are told with the time of that."""
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> Iterator[list[str]]:
+        """The lines up to and with this fact; `used` is what workers have who are not back. A
+        stream's last words come before its turn's end, and are told with the time of that."""
         yield from self._events(fact.time)
         if isinstance(fact, Ended | Launching | Began | Resumed | Settled):
             yield from self._end(fact.time)
-        yield self._teller.fact(fact)
+        yield self._teller.fact(fact, used)
         if isinstance(fact, Launching) and self._open_stream and fact.role is not Role.MESSAGE:
             self._stream = self._open_stream(fact)
 
@@ -119,7 +121,7 @@ class PeopleTeller:
         self._briefing = Briefing(journal=journal)
         self._state = NEW
 
-    def fact(self, fact: Fact) -> list[str]:
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[str]:
         self._now = fact.time
         before, self._state = self._state, fold(self._state, fact)
         if isinstance(fact, Started):
@@ -127,7 +129,8 @@ class PeopleTeller:
             self._briefing = replace(briefing, worker=bool(self._tag))
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
-        told = narrate(fact, before, self._state, self._briefing)
+        after = replace(self._state, spent=with_workers(self._state.spent, used))
+        told = narrate(fact, before, after, self._briefing)
         lines = [line for line in told if self._verbose or not line.verbose]
         if not lines:
             return []
@@ -156,11 +159,11 @@ class JsonTeller:
         self._is_worker = bool(task)
         self._lines = JsonLines(self._told.extend, run, clock=lambda: self._now, task=task)
 
-    def fact(self, fact: Fact) -> list[str]:
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[str]:
         self._now = fact.time
         self._lines.on_fact(fact)
         if isinstance(fact, Settled) and isinstance(fact.verdict, Stop) and not self._is_worker:
-            self._lines.stop(fact.verdict, self._journal)
+            self._lines.stop(fact.verdict, self._journal, used)
         return self._taken()
 
     def event(self, event: events.AgentEvent, now: float) -> list[str]:
@@ -198,6 +201,7 @@ def briefing_of(started: Started, journal: str) -> Briefing:
         attempts=started.profile == "supervise",
         tasks=tasks,
         stories=started.profile == "reviewed",
+        limits=started.limits,
     )
 
 

@@ -12,7 +12,7 @@ from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 
-NOTICE = "Received signal, shutting down..."
+NOTICE = "[ralph] Received signal, shutting down after this turn. Press Ctrl+C again to stop now."
 
 
 def test_the_first_signal_lets_the_turn_finish(world: World) -> None:

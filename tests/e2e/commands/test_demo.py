@@ -15,8 +15,7 @@ def test_the_demo_shows_the_whole_idea(tmp_path: Path) -> None:
     done = ralph("demo", env={"TMPDIR": str(tmp_path)})
     words = (
         "Guardrail exited with code 1",
-        "Evidence: claimed: <response>DONE</response>",
-        "Evidence: passed: python3 check.py",
+        "Proof      python3 check.py passed on tree ",
         "Committed: Add greet",
         "Completed after 2 iterations",
         "What happened:",

@@ -100,9 +100,9 @@ def without(line: dict[str, object]) -> dict[str, object]:
 def test_the_look_is_chosen_as_in_run(here: Here, ended: str, flag: str) -> None:
     plain, fancy = here("logs", "--events").out, here("logs", "--events", flag).out
     assert ("\x1b[" in fancy) == (flag == "--color")
-    assert ("✅" in fancy) == (flag == "--emoji")
+    assert ("· Turn ended" in fancy) == (flag == "--emoji")
     assert "\x1b" not in plain
-    assert "✅" not in plain
+    assert "[-] Turn ended" in plain
 
 
 # ------------------------------------------------------------------ following
@@ -135,7 +135,7 @@ def test_following_shows_the_agents_words_as_they_come(workspace: Path, flags: l
     assert done.out.index("Wait") < done.out.index("Bye") < done.out.index("Done")
     if "--raw" not in flags:
         last = "Completed after 2 iterations" if "--events" in flags else '"type":"stop"'
-        assert last in done.out.splitlines()[-1]
+        assert any(last in line for line in done.out.splitlines()[-6:])
 
 
 def test_following_with_n_shows_the_last_lines_and_then_all_new_ones(workspace: Path) -> None:

@@ -84,7 +84,8 @@ def test_how_it_ended_and_what_to_do_next(workspace: Path, here: Here) -> None:
     assert done.code == 0
     assert "ended: limit, exit code 1, " in done.out
     assert "Stopped: 1 iteration used up (limit)." in done.out
-    assert f"Journal: {journals()[0]}" in done.out
+    assert f"Journal    {journals()[0]}" in done.out
+    assert "Next       ralph resume -m +10" in done.out
 
 
 def test_a_crash_is_told(workspace: Path, here: Here) -> None:

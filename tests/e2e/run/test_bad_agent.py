@@ -107,7 +107,7 @@ def test_what_was_skipped_is_counted(here: Here, workspace: Path) -> None:
 def test_a_plain_agent_that_prints_nothing_at_all(here: Here, workspace: Path) -> None:
     """Bad input: "or nothing at all": H's loop goes on to its limit and says what to do."""
     prepare(workspace, {}, kind="text")
-    assert_clear(here("-p", "x", "-m", "2"), 1, "2 iterations used up", "--tell-completion")
+    assert_clear(here("-p", "x", "-m", "2"), 1, "2 iterations used up", "ralph resume")
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from run_support import (
+    FINISH,
     Here,
     assert_clear,
     facts,
@@ -134,7 +135,7 @@ def test_the_remedy_for_a_long_prompt_helps(here: Here, workspace: Path, via: st
     agent = prepare(workspace, DONE, kind="text", agent={"promptVia": via})
     assert_clear(here("-f", "p.md"), 0)
     (told,) = prompts(agent)
-    read = told if via == "stdin" else Path(told).read_text()
+    read = told if via == "stdin" else Path(told).read_text().removesuffix(f"\n\n{FINISH}")
     assert read == "x" * 300_000
 
 
@@ -164,7 +165,7 @@ def test_a_prompt_is_never_seen_by_a_shell(here: Here, workspace: Path) -> None:
     )
     prompt = "$(touch evil) `touch evil` ; touch evil # 'quotes' \"more\" \\n %s"
     assert here("-p", prompt, "--agent", path).code == 0
-    assert (workspace / "said").read_text() == f"{prompt}\n"
+    assert (workspace / "said").read_text() == f"{prompt}\n\n{FINISH}\n"
     assert not (workspace / "evil").exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import Here, assert_clear, prepare, prompts
+from run_support import FINISH, Here, assert_clear, prepare
 
 from ralph.cli.run import run
 from ralph.loops.prompt.loop import Prompt, read
@@ -289,8 +289,8 @@ def test_a_dry_run_in_json(here: Here, workspace: Path) -> None:
     prepare(workspace, DONE)
     done = here("-p", "do it", "--dry-run", "--json")
     first, last = done.objects
-    assert (first["type"], first["run"], first["prompt"]) == ("dry_run", None, "do it")
-    assert first["command"][-1] == "do it"
+    assert (first["type"], first["run"], first["prompt"]) == ("dry_run", None, f"do it\n\n{FINISH}")
+    assert first["command"][-1] == first["prompt"]
     assert (last["type"], last["exit"]) == ("stop", 0)
 
 
@@ -298,5 +298,5 @@ def test_the_prompt_of_a_dry_run_is_the_prompt_of_the_run(here: Here, workspace:
     agent = prepare(workspace, DONE)
     shown = here("-p", "do it", "--dry-run", "--json", "--tell-completion").objects[0]
     assert here("-p", "do it", "--tell-completion").code == 0
-    assert prompts(agent) == [shown["prompt"]]
+    assert [call["prompt"] for call in calls(agent)] == [shown["prompt"]]
     assert [agent, *calls(agent)[0]["argv"]] == shown["command"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import Here, assert_clear, prepare, prompts, turns
+from run_support import FINISH, Here, assert_clear, journals, prepare, prompts, turns
 
 from ralph.testing.scripted_agent.install import calls
 
@@ -182,7 +182,7 @@ def test_a_claim_is_believed_only_when_the_guardrails_pass(here: Here, workspace
         workspace, DONE, {**DONE, "files": {"ok": ""}}, guardrails=[{"command": "test -e ok"}]
     )
     done = here("-p", "x")
-    assert_clear(done, 0, "Evidence: passed: test -e ok", "2 iterations")
+    assert_clear(done, 0, "Proof      test -e ok passed", "2 iterations")
     assert len(calls(agent)) == 2
 
 
@@ -327,3 +327,43 @@ def test_an_scm_failure_is_reported_and_the_run_goes_on(here: Here, workspace: P
     agent = prepare(workspace, BUSY, DONE, scm={"tasks": ["commit", "push"]})
     assert_clear(here("-p", "x"), 0, "not a git repository", "2 iterations")
     assert len(calls(agent)) == 2, "no message was asked for"
+
+
+def test_a_claim_in_other_words_is_answered_with_the_exact_tag(here: Here, workspace: Path) -> None:
+    turns = ({"text": "<promise>COMPLETE</promise>"}, {"text": "All is well.\nDONE"}, DONE)
+    agent = prepare(workspace, *turns)
+    assert_clear(here("-p", "make it so"), 0, "3 iterations")
+    first, second, third = (call["prompt"] for call in calls(agent))
+    assert first == f"make it so\n\n{FINISH}"
+    assert "<promise>COMPLETE</promise> is not <response>DONE</response>." in second
+    assert "The bare word DONE does not count; the tag <response>DONE</response> does." in third
+
+
+RED, FIXED = {"text": "Hm."}, {"text": "Fixed it.", "files": {"ok": "1"}}
+UNTIL: dict[str, Any] = {"guardrails": [{"command": "test -e ok"}], "scm": {"tasks": ["commit"]}}
+
+
+@pytest.mark.parametrize("settings", [{}, {"untilGreen": True}])
+def test_until_green_needs_no_word_of_the_agents(
+    repo: Path, here: Here, settings: dict[str, Any]
+) -> None:
+    agent = prepare(repo, RED, FIXED, {"text": "Add ok"}, **UNTIL, **settings)
+    arguments = () if settings else ("--until-green",)
+    done = here("-p", "Make the tests pass", *arguments)
+    assert_clear(done, 0, "not every guardrail passes yet", "2 iterations", "Committed: Add ok")
+    assert calls(agent)[0]["prompt"].endswith("the work is done; you need not say so.")
+
+
+def test_what_is_green_already_costs_nothing(here: Here, workspace: Path) -> None:
+    agent = prepare(workspace, DONE, **UNTIL)
+    (workspace / "ok").touch()
+    done = here("-p", "Make the tests pass", "--until-green", "--json")
+    assert_clear(done, 0, "first look: every guardrail passes", "0 iterations")
+    assert (done.objects[-1]["exit"], calls(agent)) == (0, [])
+
+
+def test_until_green_without_a_guardrail_says_what_to_type(here: Here, workspace: Path) -> None:
+    agent = prepare(workspace, DONE)
+    words = ("--until-green needs a guardrail", "ralph init", '[{"command": "make test"}]')
+    assert_clear(here("-p", "Make the tests pass", "--until-green"), 2, *words)
+    assert (calls(agent), journals()) == ([], [])

@@ -23,7 +23,7 @@ from ralph.kernel.turn import Ending
 from ralph.kernel.verdict import Reason, Stop
 from ralph.testing.scripted_agent.install import calls
 
-NOTICE = "Received signal, shutting down..."
+NOTICE = "[ralph] Received signal, shutting down after this turn. Press Ctrl+C again to stop now."
 UNTIL_TOLD = "until [ -e go ]; do sleep 0.02; done"
 # It works until the file `go` is there, then claims to be done.
 PATIENT = {"tools": [{"name": "Bash", "run": UNTIL_TOLD}], "response": "DONE"}
@@ -63,7 +63,7 @@ def test_the_first_signal_lets_the_agent_finish_its_turn(
         130,
         NOTICE,
         "asked to stop (interrupted)",
-        "What was finished is kept. Go on: ralph resume",
+        "ralph resume  # what was finished is kept",
     )
     assert "<response>DONE</response>" in done.out, "the agent was heard to its end"
     assert not (workspace / "ran").exists(), "gates no longer run after a signal (ADR 2)"

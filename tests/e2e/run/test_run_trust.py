@@ -116,3 +116,13 @@ def test_the_runs_time_bounds_a_guardrail(here: Here, workspace: Path) -> None:
     prepare(workspace, DONE, guardrails=[{"command": "sleep 300"}])
     done = here("-p", "x", "--max-time", "0.5s")
     assert_clear(done, 1, "Guardrail exited with code 124", "of time used up (limit)")
+
+
+def test_an_agent_that_makes_the_repository_goes_on(here: Here, workspace: Path) -> None:
+    """Issue 22: the samples in the new `.git/hooks` were findings, turn after turn."""
+    again = {"name": "Bash", "run": "rm -rf .git; git init --quiet"}
+    prepare(workspace, {"tools": [again]}, {**DONE, "tools": [again]})
+    done = here("-p", "x")
+    assert_clear(done, 0, "Completed after 2 iterations")
+    assert "Protected path" not in done.err
+    assert list((workspace / ".git" / "hooks").glob("*.sample"))

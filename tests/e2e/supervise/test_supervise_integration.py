@@ -88,7 +88,7 @@ def test_with_real_agent_execution(workspace: Path) -> None:
         "Attempt 1: Agent failed (exit 1), restarting...",
         "Attempt 2: Agent failed (exit 3), restarting...",
         "Attempt 3: Agent succeeded",
-        "Evidence: DONE marker present",
+        "Done       DONE marker present",
     )
     task = "Build the login page"
     again = f"Continue working on the following:\n\n{task}"
@@ -200,7 +200,7 @@ def test_timeout_handling_after_done(messy: Path) -> None:
     agent = program(messy / "agent.sh", f"{LEAVE_TWO}\ntouch DONE\n../../deaf.sh")
     done = ralph(*supervised("--wait-timeout", "0.5", "--", agent))
     assert_clear(
-        done, 0, "Attempt 1: Agent was ended: still running 0.5s", "Evidence: DONE marker present"
+        done, 0, "Attempt 1: Agent was ended: still running 0.5s", "Done       DONE marker present"
     )
     assert_nobody_left(messy)
 

@@ -52,7 +52,7 @@ def test_each_worker_at_work_has_a_line(
     assert ended(running, project.notes) == 0
     told = here("status").out
     assert "Workers" not in told
-    assert "Tasks: 4 done" in told
+    assert ": 4 tasks done." in told
 
 
 def test_programs_find_workers_as_reports(
@@ -141,6 +141,8 @@ def test_who_was_in_the_middle_of_an_interrupted_run(
     assert "Workers    T-2 1/10: in the middle\n           T-3 1/10: in the middle\n" in told
     assert "Stopped: asked to stop (interrupted). 3 iterations in " in told
     assert "Stopped: asked to stop (interrupted). 3 iterations in " in running.err()
+    assert "Stopped: asked to stop (interrupted). 3 iterations in " in here("logs").out
+    assert here("logs", "--json").objects[-1]["iterations"] == 3
 
 
 def test_it_has_paused_when_all_workers_have(

@@ -38,7 +38,7 @@ def test_independent_tasks_are_worked_on_at_the_same_time(
     for name in "abcd":
         assert (project.path / f"{name}.txt").read_text() == f"{name}\n"
     assert "b | [ralph] Committed: b: It is b" in done.err
-    assert "Tasks: 4 done" in done.err
+    assert ": 4 tasks done." in done.err
     assert_tidy(project)
 
 

@@ -19,7 +19,7 @@ def test_every_task_is_worked_on_committed_and_recorded(project: Project) -> Non
     """B §The Loop: pick, iterate, commit with the task's id, learn, next."""
     project.tasks(A, B, C)
     done = project.run(f"echo $id > $id.txt; {COMPLETE}")
-    assert_clear(done, 0, "Task C: The third", "Committed: A: The first", "Tasks: 3 done")
+    assert_clear(done, 0, "Task C: The third", "Committed: A: The first", ": 3 tasks done.")
     assert project.subjects() == ["B: The second", "A: The first", "C: The third", "begin"]
     assert project.statuses() == {"A": "done", "B": "done", "C": "done"}
     assert project.git("show", "--name-only", "--format=", "HEAD").split() == [

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kits.histories import CRASH, DONE, WORK, limited, play
+from kits.histories import CRASH, DONE, WORK, limited, play, said
 from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.facts import Began, Fact, Resumed
 from ralph.kernel.findings import Finding
@@ -99,15 +99,26 @@ def test_the_count_line_stands_in_front_of_everything() -> None:
     ]
 
 
-def test_the_completion_can_be_told() -> None:
-    """Issue 2, §4: `--tell-completion` adds the sentence, also to a replaced prompt."""
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("do it", True),
+        ("Say <Response>SHIPPED</response> when you are done.", False),
+        ("Say SHIPPED when you are done.", True),
+        ("Output <promise>COMPLETE</promise> at the end.", True),
+    ],
+)
+def test_the_agent_is_told_how_to_finish_unless_the_prompt_says_so(prompt: str, told: bool) -> None:
+    """Issue 22: whenever the prompt itself does not; what replaces the prompt never does."""
     wording = Wording(ResponseTag("SHIPPED"), tell_completion=True)
     policy = harness(FIVE, wording=wording, gates=(objecting("lint", REPLACE, 1),))
-    result = play(policy, [WORK, DONE, WORK])
+    world = FakeWorld(Backlog((Task("prompt", text=prompt),)))
+    result = play(policy, FakeAgent([WORK, said("<response>SHIPPED</response>")]), world)
     sentence = (
         "When everything is done, and only then, end your answer with <response>SHIPPED</response>."
     )
-    assert result.agent.prompts()[:2] == [f"do it\n\n{sentence}", f"lint failed\n\n{sentence}"]
+    first = f"{prompt}\n\n{sentence}" if told else prompt
+    assert result.agent.prompts() == [first, f"lint failed\n\n{sentence}"]
 
 
 def test_a_turn_cut_off_by_a_crash_is_told_so_once() -> None:

@@ -18,6 +18,7 @@ from ralph.files.state_dir import state_root
 from ralph.journal.merged import MergedJournal
 from ralph.journal.runs import NONSENSE, Growing, Run, find_run, look_again, prompt_of
 from ralph.kernel.facts import Began, Ended, Launching, Resumed, Returned, Settled
+from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
 from ralph.ui.live.activity import tag_of
@@ -130,6 +131,7 @@ class Retelling:
         self._events = events
         self._merged = MergedJournal(run)
         self._players = {run.id: self._player(run, "")}
+        self._at_work: dict[str, RunState] = {}  # workers who are not back, by run
         self.stopped = False
 
     def new(self) -> Iterator[Piece]:
@@ -139,10 +141,14 @@ class Retelling:
                 self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
                 if isinstance(fact, Returned) and fact.worker in self._players:
                     yield from self._players.pop(fact.worker).end()
+                    self._at_work.pop(fact.worker, None)
             elif run.id not in self._players:
                 self._players[run.id] = self._player(run, told.sent.assignment.task)
             try:
-                yield from self._players[run.id].fact(fact)
+                if told.sent is not None:
+                    self._at_work[run.id] = fold(self._at_work.get(run.id, NEW), fact)
+                used = [state.spent for state in self._at_work.values()]
+                yield from self._players[run.id].fact(fact, () if told.sent else used)
             except NONSENSE as error:
                 raise StateError(f"{run.journal}: its facts make no sense ({error!r})") from error
         for player in self._players.values():

@@ -8,7 +8,6 @@ from ralph.files.state_dir import PromptFile, prompt_input, prompt_text, ralph_d
 from ralph.git.scm import ScmCommand
 from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.ports import Policy
-from ralph.kernel.prompt import completion_sentence
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
@@ -28,6 +27,7 @@ _FLAGS = {
     "--maximum-iterations": "maximumIterations",
     "--completion-response": "completionResponse",
     "--tell-completion": "tellCompletion",
+    "--until-green": "untilGreen",
     "--max-time": "maxTime",
     "--max-cost": "maxCost",
 }
@@ -81,9 +81,15 @@ def _plan(
     invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
 ) -> Plan[Prompt]:
     plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=PlanTerms(remedy))
-    marker = wording_of(plan.settings).contract.marker
-    sentence = "" if plan.settings.tell_completion else completion_sentence(marker)
-    briefing = replace(plan.briefing, marker=marker, completion_sentence=sentence)
+    if plan.settings.until_green and not plan.settings.guardrails:
+        raise ConfigError(
+            "--until-green needs a guardrail: a command that passes when the work is done",
+            'Add one with ralph init, or to .ralph/settings.json: "guardrails": '
+            '[{"command": "make test"}]',
+        )
+    wording = wording_of(plan.settings)
+    marker = "" if wording.checks else wording.contract.marker
+    briefing = replace(plan.briefing, marker=marker, untold=not wording.tell_completion)
     return sandboxed(replace(plan, briefing=briefing))
 
 
@@ -105,7 +111,9 @@ def policy(loaded: Loaded) -> Policy:
 def wording_of(settings: Settings) -> Wording:
     """The wording of prompts, by the settings."""
     count_to = settings.maximum_iterations if settings.include_iteration_count_in_prompt else None
-    return Wording(ResponseTag(settings.completion_response), settings.tell_completion, count_to)
+    checks = tuple(rail.command for rail in settings.guardrails) if settings.until_green else ()
+    contract = ResponseTag(settings.completion_response)
+    return Wording(contract, settings.tell_completion, count_to, checks)
 
 
 def wire(plan: Plan[Prompt], run: RunContext) -> Wired:

@@ -11,17 +11,19 @@ from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.facts import Fact, Proved, Step
 from ralph.kernel.limits import Limits
 from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey, watcher
-from ralph.kernel.prompt import completion_sentence, count_line, cut_off, place
-from ralph.kernel.proving import committed, no_new_step, uphold
+from ralph.kernel.prompt import checks_sentence, completion_sentence, count_line, cut_off, place
+from ralph.kernel.proving import committed, no_new_step, prove, uphold
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import first_open
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Boundary, Feedback, Placement, Verdict, is_interrupted
 from ralph.kernel.world import Stand
+from ralph.loops.prompt.rules import FIRST_LOOK, GREEN, RED, GreenAlready, green
 from ralph.text.redact import redact
 from ralph.text.words import listed
 
+TAG = "<response>"  # a prompt that names it says itself how to finish
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
     "Output only the message, no explanation."
@@ -33,8 +35,16 @@ class Wording:
     """Additions to the prompt."""
 
     contract: ResponseTag = ResponseTag()
-    tell_completion: bool = False
+    tell_completion: bool = False  # unless the prompt does it itself
     count_to: int | None = None  # shows `Iteration X of Y, Z remaining.`
+    checks: tuple[str, ...] = ()  # commands that alone decide, whatever the agent says
+
+    def ending(self, prompt: str) -> str:
+        """The sentence that says how the work ends; "" where the prompt says so."""
+        if self.tell_completion and self.checks:
+            return checks_sentence(self.checks)
+        told = not self.tell_completion or TAG in prompt.lower()
+        return "" if told else completion_sentence(self.contract.marker)
 
 
 class Scm(Protocol):
@@ -76,32 +86,37 @@ def harness(
             rules.accepted,
             rules.unreadable,
             rules.nothing_left,
+            *((GreenAlready(wording.checks),) if wording.checks else ()),
             rules.RunLimit(limits),
             rules.carry_on,
         ),
         watching=rules.watching(limits, patience),
         stopping=(rules.release,),
-        closing=closing(limits, patience, wording.contract),
+        closing=closing(limits, patience, wording),
         retaking=(rules.cancelled, rules.RunLimit(limits)),
         gates={Boundary.CLOSING: gates},
         law=law,
         allowance=rules.allowance(limits),
-        notes=lambda case: wording.contract.near_misses(case.turn),
+        look=FirstLook(gates, law) if wording.checks else lambda *_: iter(()),
+        notes=lambda case: () if wording.checks else wording.contract.near_misses(case.turn),
     )
     if scm is None:
         return policy
     return replace(policy, settle=RunScmTasks(scm, policy.watching, policy.allowance, gates, law))
 
 
-def closing(limits: Limits, patience: rules.Patience, contract: ResponseTag) -> Ladder:
+def closing(limits: Limits, patience: rules.Patience, wording: Wording) -> Ladder:
+    contract: ResponseTag | None = wording.contract
+    done: Ladder = (rules.Asks(contract=contract), rules.Believed(wording.contract))
+    if wording.checks:  # a claim counts for nothing then, and a question for less than green
+        contract, done = None, (green, rules.Asks())
     return (
         rules.interrupted,
         rules.unstartable,
         rules.refused,
         rules.RateLimit(patience.max_wait),
         rules.UsedUp(limits),
-        rules.Asks(contract=contract),
-        rules.Believed(contract),
+        *done,
         rules.barred,
         rules.Failing(patience.fail_after),
         rules.Uncounted(limits),
@@ -115,12 +130,32 @@ def closing(limits: Limits, patience: rules.Patience, contract: ResponseTag) -> 
 def compose(wording: Wording, case: Case) -> str:
     """H §Prompt Construction."""
     state, extra = case.state, [*cut_off(case.state)]
-    if wording.tell_completion:
-        extra.append(Feedback(completion_sentence(wording.contract.marker)))
+    replaced = any(f.placement is Placement.REPLACE for f in state.feedback)
+    if ending := wording.ending("" if replaced else case.task.text):
+        extra.append(Feedback(ending))
     if wording.count_to is not None:
         line = count_line(state.iteration, wording.count_to)
         extra.append(Feedback(line, Placement.PREPEND))
     return place(case.task.text, (*state.feedback, *extra))
+
+
+@value
+class FirstLook:
+    """Runs the gates once before the first turn, which is not paid if they pass."""
+
+    gates: tuple[Gate, ...]
+    law: tuple[Gate, ...]
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        if state.iteration or state.step(FIRST_LOOK) is not None:
+            return
+        before = ports.world.snapshot()
+        state = replace(state, turn=Turn(), snapshot=before)
+        case = replace(survey(ports, state, Boundary.CLOSING), snapshot=before)
+        case = prove(self.gates, self.law, ports, case)
+        yield from (case.proof,) if case.proof is not None else ()
+        if case.checked:
+            yield Step(ports.clock.now(), FIRST_LOOK, detail=RED if case.findings else GREEN)
 
 
 @value

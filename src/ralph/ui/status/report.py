@@ -14,9 +14,16 @@ from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, is_interrupted
 from ralph.kernel.world import Signals
-from ralph.text.plain import clean, columns, first_line, one_line, safe, shorten
+from ralph.text.plain import clean, columns, one_line, safe, shorten
 from ralph.text.words import counted, duration, money, number
-from ralph.ui.closing import closing_lines, cost_words, owed_lines, proof_dict, proof_words
+from ralph.ui.closing import (
+    closing_lines,
+    cost_words,
+    found_lines,
+    owed_lines,
+    proof_dict,
+    proof_words,
+)
 from ralph.ui.lines import Briefing, Line, coming_time
 from ralph.ui.live.activity import Tally, with_workers
 from ralph.ui.replay import briefing_of, tidy
@@ -217,16 +224,10 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
             [Line(_against(str(report.iteration), report.limits.iterations))],
         )
         yield "Spent", [Line(_spent_words(report))]
-    proof = proof_words(state)
+    proof = proof_words(state) if state.stop is None else ""
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
-    found = []
-    for finding in state.findings:
-        log = f", output in {finding.log}" if finding.log else ""
-        code = f"exit code {finding.code}{log}"
-        words = first_line(finding.text) if finding.code is None else code
-        found.append(Line(f"{finding.gate}: {words}", Tone.BAD))
-    yield "Found", found
+    yield "Found", list(found_lines(state)) if state.stop is None else []
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if tree := report.tree:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
@@ -240,7 +241,7 @@ def _last_words(report: Report) -> Iterator[Line]:
         state = replace(report.state, spent=report.spent)  # with those who were in the middle
         yield from closing_lines(stop, state, _briefing(report))
         return
-    yield Line(f"Journal: {report.journal}")
+    yield Line(f"{'Journal':<{_LABEL}}{report.journal}")
     name = f" {report.run}" if report.sent else ""
     if report.live:
         yield Line(f"Follow it: ralph logs -f{name}     End it: ralph stop")

@@ -121,7 +121,14 @@ class Foreman:
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
         return Returned(
-            time.time(), task, sent.worker, outcome_of(facts, state), state.spent, branch
+            time.time(),
+            task,
+            sent.worker,
+            outcome_of(facts, state),
+            state.spent,
+            branch,
+            sent.assignment.title,
+            state.delivered[-1].commit if state.delivered else "",
         )
 
     def end(self, stop: Stop) -> None:
