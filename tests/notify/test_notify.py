@@ -5,22 +5,18 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kits.adapters import has_ended
 from ralph.kernel.verdict import Cut
-from ralph.notify.notifier import Notify, notify_problem
+from ralph.notify.message import About
+from ralph.notify.notifier import Channels, Notify, notify_problem
 from ralph.processes import user_command
 from ralph.processes.child import Child, Command, Reader, start
 
-EVENT: dict[str, Any] = {
-    "event": "blocked",
-    "taskId": "T-1",
-    "title": "Mend it",
-    "reason": "task limit:\n10 iterations used up\0",
-}
+WHY = "task limit:\n10 iterations used up\0"
+EVENT = About("/shop", "run-1", "tasks run").of_task("blocked", "T-1", {"id": "T-1"}, WHY)
 URL = "json://user:hunter22@127.0.0.1"
 SAVE = 'cat > said.json; printf \'%s|\' "$RALPH_TASK_ID" "$RALPH_EVENT" "$RALPH_REASON" > env'
 
@@ -49,7 +45,8 @@ class Person:
         self.told: list[str] = []
 
     def by(self, command: str | None = None, urls: Sequence[str] = ()) -> Notify:
-        return Notify(command, urls, str(self.workspace), os.environ, self.told.append)
+        channels = Channels(command, tuple(urls))
+        return Notify(channels, str(self.workspace), os.environ, self.told.append)
 
 
 @pytest.fixture
@@ -126,7 +123,8 @@ class Keeping:
 def test_the_command_is_a_persons_and_not_the_runs(workspace: Path) -> None:
     """ADR 10: it may do what an agent may not; and the keeper has one child at a time."""
     keeping, told = Keeping(), list[str]()
-    notify = Notify("exit 0", (), str(workspace), os.environ, told.append, start=keeping)
+    channels = Channels("exit 0")
+    notify = Notify(channels, str(workspace), os.environ, told.append, start=keeping)
     notify.send(EVENT)
     assert (keeping.started, told) == (["person"], [])
 
@@ -134,8 +132,7 @@ def test_the_command_is_a_persons_and_not_the_runs(workspace: Path) -> None:
 def test_whoever_asks_twice_to_stop_does_not_wait_for_a_command(person: Person) -> None:
     """ADR 7: the second signal ends everything at once."""
     hurried = Notify(
-        "sleep 99",
-        (),
+        Channels("sleep 99"),
         str(person.workspace),
         os.environ,
         person.told.append,
@@ -178,7 +175,7 @@ def test_urls_are_told_by_apprise(person: Person) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("nonsense://hunter22", "apprise does not understand notify.urls[0]"),
+        ("nonsense://hunter22", "apprise does not understand it"),
         ("down://hunter22", "apprise could not send it"),
         ("boom://hunter22", "RuntimeError: cannot reach [redacted]"),
     ],
@@ -187,7 +184,8 @@ def test_failing_urls_are_told_once_and_never_printed(person: Person, url: str, 
     notify = person.by(urls=[url])
     notify.send(EVENT)
     notify.send(EVENT)
-    assert person.told == [f"notify.urls failed: {why}. The run goes on."]
+    kind = url.partition(":")[0]
+    assert person.told == [f"notify.urls[0] ({kind}) failed: {why}. The run goes on."]
 
 
 def test_urls_without_the_extra_are_named_at_the_start(

@@ -19,6 +19,7 @@ COMMANDS = {
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.runs.steer", "Continue a run that was paused, stopped or killed."),
+    "notify": ("ralph.cli.notify", "Try how you are told that a run has ended."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
     "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),
@@ -33,7 +34,15 @@ SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
     "Safety": ("sandbox", "guard", "hook"),
-    "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
+    "Set up and understand": (
+        "init",
+        "plugin",
+        "notify",
+        "doctor",
+        "explain",
+        "demo",
+        "completion",
+    ),
 }
 
 

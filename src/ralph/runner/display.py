@@ -20,6 +20,7 @@ from ralph.kernel.verdict import Stop
 from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
+from ralph.runner.notices import EndNotice, end_notices
 from ralph.runner.plan import Plan
 from ralph.text.plain import columns
 from ralph.ui.console import Console
@@ -80,6 +81,7 @@ class Display:
     json: JsonLines | None
     readers: tuple[Reader, ...]
     board: Board | None = None
+    notices: tuple[EndNotice, ...] = ()  # readers that come last
 
     @classmethod
     def of(
@@ -118,15 +120,16 @@ class Display:
             board=board,
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
+        notices = end_notices(invocation, plan, run_dir, state, tell=console.note, board=board)
         if not in_json:
-            return cls(console, None, (console, *also), board)
+            return cls(console, None, (console, *also), board, notices)
         lost = "; the run goes on without it."
         out = Channel(invocation.out, lambda why: console.note(f"stdout {why}{lost}"))
         lines = JsonLines(
             out.write, os.path.basename(run_dir), clock=time.time, state=state, task=task
         )
         # A run has one last line, which is not a worker's.
-        return cls(console, None if task else lines, (lines, console, *also), board)
+        return cls(console, None if task else lines, (lines, console, *also), board, notices)
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""

@@ -62,7 +62,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         yield Line(f"Agent's output: {state.turn.stream}")
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")
-    yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
+    yield Line(ending_words(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
     own = _STORY_REMEDIES if briefing.stories else {}
     remedies = {**_REMEDIES, **(_TASK_REMEDIES if briefing.tasks else own)}
     if stop.reason in remedies:
@@ -75,7 +75,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         )
 
 
-def _ending(stop: Stop, state: RunState, turn: str) -> str:
+def ending_words(stop: Stop, state: RunState, turn: str) -> str:
     """`Completed after 2 iterations in 12s, $0.12.`: time asleep is not spent, and named apart."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
