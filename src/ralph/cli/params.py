@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -227,8 +228,13 @@ def run_loop(name: str, flags: dict[str, object]) -> int:
             raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
         flags["sandbox"] = "direct"
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    return execute(name, Invocation(here, dict(os.environ), flags, *streams, keeper))
+    keeper, detached = click.get_current_context().obj, flags.pop("detach", False)
+    invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
+    if not detached or flags.get("dry_run"):
+        return execute(name, invocation)
+    from ralph.cli.runs.background import in_background
+
+    return in_background(invocation, partial(execute, name))
 
 
 def print_lines(lines: Iterable[str]) -> None:
