@@ -103,10 +103,12 @@ def test_runs_that_can_go_on_stay_for_a_month(workspace: Path, here: Here) -> No
     running = Running(workspace, "-p", "x")
     running.await_that(lambda: calls(agent))
     words = ("--older", "0", "--keep", "0")
+    leave_alone(journals()[0].parent, 31)
     assert cleaned(here, *words)["removed"] == [], "it goes on"
     running.send(signal.SIGKILL)
     running.end()
     await_gone(*(call["pid"] for call in calls(agent)))
+    leave_alone(journals()[0].parent, 29)
     told = cleaned(here, *words)
     assert (names(told), names(told, "kept")) == ([], runs())
     assert told["kept"][0]["kept"] == "it can go on: ralph resume"

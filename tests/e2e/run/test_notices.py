@@ -58,8 +58,10 @@ def test_every_end_is_told_once(
 def test_the_message_stands_in_variables_too(workspace: Path) -> None:
     prepare(workspace, WORK, DONE)
     by = 'printf "%s|" "$RALPH_EVENT" "$RALPH_OUTCOME" "$RALPH_EXIT" "$RALPH_TITLE" > said'
-    assert_clear(ralph("-p", "x", "--notify", by), 0)
-    assert (workspace / "said").read_text() == "ended|completed|0|ralph: workspace: completed|"
+    assert_clear(ralph("-p", "x", "--notify", f"{by}; echo ${{RALPH_RUN-none}} >> said"), 0)
+    assert (
+        workspace / "said"
+    ).read_text() == "ended|completed|0|ralph: workspace: completed|none\n"
 
 
 @pytest.mark.parametrize("flags", [(), ("--parallel", "2")], ids=["one", "two"])
