@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,8 @@ URL = "json://user:hunter22@127.0.0.1"
 SAVE = 'cat > said.json; printf \'%s|\' "$RALPH_TASK_ID" "$RALPH_EVENT" "$RALPH_REASON" > env'
 
 APPRISE = """
-import json
+import json, threading
+GATE = threading.Event()
 class Apprise:
     def __init__(self):
         self.urls = []
@@ -31,6 +33,8 @@ class Apprise:
     def notify(self, title, body):
         if any(url.startswith("boom") for url in self.urls):
             raise RuntimeError("cannot reach " + self.urls[0])
+        if any(url.startswith("slow") for url in self.urls):
+            GATE.wait()
         with open("sent", "a") as file:
             json.dump([self.urls, title, body], file)
         return not any(url.startswith("down") for url in self.urls)
@@ -186,6 +190,32 @@ def test_failing_urls_are_told_once_and_never_printed(person: Person, url: str, 
     notify.send(EVENT)
     kind = url.partition(":")[0]
     assert person.told == [f"notify.urls[0] ({kind}) failed: {why}. The run goes on."]
+
+
+def let_go() -> None:
+    """Have what hangs go on, to its end."""
+    sys.modules["apprise"].GATE.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("notify-"):
+            thread.join()
+
+
+@pytest.mark.usefixtures("apprise")
+def test_urls_that_hang_are_given_up(person: Person) -> None:
+    """Nobody else waits for them, and nor does the run: all have 30 seconds; here less."""
+    channels = Channels("exit 3", ("slow://a", "json://b"))
+    where, told = str(person.workspace), person.told
+    Notify(channels, where, os.environ, told.append, patience=0.3).send(EVENT)
+    let_go()
+    assert person.told == [
+        "notify.command failed: exit code 3. The run goes on.",
+        "notify.urls[0] (slow) failed: it took longer than 0.3s. The run goes on.",
+    ]
+    hurried = Cut("asked to stop at once")
+    notify = Notify(channels, where, os.environ, told.append, hurry=lambda: hurried)
+    sys.modules["apprise"].GATE.clear()
+    assert notify.deliver(EVENT)["notify.urls[0] (slow)"] == "asked to stop at once"
+    let_go()
 
 
 def test_urls_without_the_extra_are_named_at_the_start(
