@@ -17,7 +17,7 @@ from ralph.doctor.claude import claude_hooks, claude_session, plugin
 from ralph.doctor.git import GIT, git_hooks, git_identity, git_program, git_repository
 from ralph.doctor.machine import Machine, Screen, terminal_checks
 from ralph.doctor.sandbox import SANDBOX, backends
-from ralph.doctor.state import STATE, file_system_of, size
+from ralph.doctor.state import STATE, file_system_of
 from ralph.sandbox.names import BACKENDS
 from ralph.sandbox.namespace import client
 
@@ -323,14 +323,6 @@ def test_locks_over_a_network(
     monkeypatch.setattr(machine_state, "file_system_of", lambda _: kind)
     found = machine_state.state_file_system(str(tmp_path))
     assert (found.state if found else None) is state
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (34_000, "34 kB"), (2**40, "1.1 TB")],
-)
-def test_sizes_in_words(number: int, words: str) -> None:
-    assert size(number) == words
 
 
 TTY = Screen(terminal=True, columns=80, rows=24, encoding="utf-8")

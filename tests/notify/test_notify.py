@@ -3,29 +3,27 @@
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kits.adapters import has_ended
 from ralph.kernel.verdict import Cut
-from ralph.notify.notifier import Notify, notify_problem
+from ralph.notify.message import About
+from ralph.notify.notifier import Channels, Notify, notify_problem
 from ralph.processes import user_command
 from ralph.processes.child import Child, Command, Reader, start
 
-EVENT: dict[str, Any] = {
-    "event": "blocked",
-    "taskId": "T-1",
-    "title": "Mend it",
-    "reason": "task limit:\n10 iterations used up\0",
-}
+WHY = "task limit:\n10 iterations used up\0"
+EVENT = About("/shop", "run-1", "tasks run").of_task("blocked", "T-1", {"id": "T-1"}, WHY)
 URL = "json://user:hunter22@127.0.0.1"
 SAVE = 'cat > said.json; printf \'%s|\' "$RALPH_TASK_ID" "$RALPH_EVENT" "$RALPH_REASON" > env'
 
 APPRISE = """
-import json
+import json, threading
+GATE = threading.Event()
 class Apprise:
     def __init__(self):
         self.urls = []
@@ -35,6 +33,8 @@ class Apprise:
     def notify(self, title, body):
         if any(url.startswith("boom") for url in self.urls):
             raise RuntimeError("cannot reach " + self.urls[0])
+        if any(url.startswith("slow") for url in self.urls):
+            GATE.wait()
         with open("sent", "a") as file:
             json.dump([self.urls, title, body], file)
         return not any(url.startswith("down") for url in self.urls)
@@ -49,7 +49,8 @@ class Person:
         self.told: list[str] = []
 
     def by(self, command: str | None = None, urls: Sequence[str] = ()) -> Notify:
-        return Notify(command, urls, str(self.workspace), os.environ, self.told.append)
+        channels = Channels(command, tuple(urls))
+        return Notify(channels, str(self.workspace), os.environ, self.told.append)
 
 
 @pytest.fixture
@@ -126,7 +127,8 @@ class Keeping:
 def test_the_command_is_a_persons_and_not_the_runs(workspace: Path) -> None:
     """ADR 10: it may do what an agent may not; and the keeper has one child at a time."""
     keeping, told = Keeping(), list[str]()
-    notify = Notify("exit 0", (), str(workspace), os.environ, told.append, start=keeping)
+    channels = Channels("exit 0")
+    notify = Notify(channels, str(workspace), os.environ, told.append, start=keeping)
     notify.send(EVENT)
     assert (keeping.started, told) == (["person"], [])
 
@@ -134,8 +136,7 @@ def test_the_command_is_a_persons_and_not_the_runs(workspace: Path) -> None:
 def test_whoever_asks_twice_to_stop_does_not_wait_for_a_command(person: Person) -> None:
     """ADR 7: the second signal ends everything at once."""
     hurried = Notify(
-        "sleep 99",
-        (),
+        Channels("sleep 99"),
         str(person.workspace),
         os.environ,
         person.told.append,
@@ -178,7 +179,7 @@ def test_urls_are_told_by_apprise(person: Person) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("nonsense://hunter22", "apprise does not understand notify.urls[0]"),
+        ("nonsense://hunter22", "apprise does not understand it"),
         ("down://hunter22", "apprise could not send it"),
         ("boom://hunter22", "RuntimeError: cannot reach [redacted]"),
     ],
@@ -187,7 +188,34 @@ def test_failing_urls_are_told_once_and_never_printed(person: Person, url: str, 
     notify = person.by(urls=[url])
     notify.send(EVENT)
     notify.send(EVENT)
-    assert person.told == [f"notify.urls failed: {why}. The run goes on."]
+    kind = url.partition(":")[0]
+    assert person.told == [f"notify.urls[0] ({kind}) failed: {why}. The run goes on."]
+
+
+def let_go() -> None:
+    """Have what hangs go on, to its end."""
+    sys.modules["apprise"].GATE.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("notify-"):
+            thread.join()
+
+
+@pytest.mark.usefixtures("apprise")
+def test_urls_that_hang_are_given_up(person: Person) -> None:
+    """Nobody else waits for them, and nor does the run: all have 30 seconds; here less."""
+    channels = Channels("exit 3", ("slow://a", "json://b"))
+    where, told = str(person.workspace), person.told
+    Notify(channels, where, os.environ, told.append, patience=0.3).send(EVENT)
+    let_go()
+    assert person.told == [
+        "notify.command failed: exit code 3. The run goes on.",
+        "notify.urls[0] (slow) failed: it took longer than 0.3s. The run goes on.",
+    ]
+    hurried = Cut("asked to stop at once")
+    notify = Notify(channels, where, os.environ, told.append, hurry=lambda: hurried)
+    sys.modules["apprise"].GATE.clear()
+    assert notify.deliver(EVENT)["notify.urls[0] (slow)"] == "asked to stop at once"
+    let_go()
 
 
 def test_urls_without_the_extra_are_named_at_the_start(

@@ -14,11 +14,14 @@ COMMANDS = {
     "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
     "job": ("ralph.cli.job", "Run a command as a child run of a task."),
     "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
+    "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.runs.steer", "Continue a run that was paused, stopped or killed."),
+    "notify": ("ralph.cli.notify", "Try how you are told that a run has ended."),
+    "clean": ("ralph.cli.runs.clean", "Remove old runs, and what was kept for them."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
     "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),
@@ -31,9 +34,17 @@ COMMANDS = {
 }
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
-    "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
+    "Watch and steer": ("list", "status", "logs", "stop", "pause", "resume", "clean"),
     "Safety": ("sandbox", "guard", "hook"),
-    "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
+    "Set up and understand": (
+        "init",
+        "plugin",
+        "notify",
+        "doctor",
+        "explain",
+        "demo",
+        "completion",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -148,6 +149,27 @@ looks = together(
     option("--emoji/--no-emoji", "Use emoji as markers."),
     option("--color/--no-color", "Use colours."),
 )
+
+
+def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> object:
+    """The setting `notify`, as these words have it; it replaces that of the files."""
+    if not given:
+        return None
+    urls = [word for word in given if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+$", word)]
+    others = [word for word in given if word not in (*urls, "bell", "off")]
+    if not all(word.strip() for word in given):
+        raise click.BadParameter("it is empty: give bell, off, a URL or a command.")
+    if len(others) > 1:
+        raise click.BadParameter(f"{others[1]!r} is a second command; one is all there may be.")
+    return {"command": others[0] if others else None, "urls": urls, "bell": "bell" in given}
+
+
+notify_by = option(
+    "--notify bell|off|URL|COMMAND",
+    "Tell somebody how the run ended: by a bell, an apprise URL, a command.",
+    multiple=True,
+    callback=_channels,
+)
 run_display = together(
     option(
         "--stream-agent-output/--no-stream-agent-output", "Show the agent's output as it comes."
@@ -155,6 +177,8 @@ run_display = together(
     option("-V, --verbose", "Say more about what happens."),
     looks,
     option("--timestamps/--no-timestamps", "Print the time before each line."),
+    notify_by,
+    option("--detach", "Run in the background, also after you log out."),
 )
 shown_credentials = option(
     "--sandbox-show PATH",
@@ -206,8 +230,13 @@ def run_loop(name: str, flags: dict[str, object]) -> int:
             raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
         flags["sandbox"] = "direct"
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    return execute(name, Invocation(here, dict(os.environ), flags, *streams, keeper))
+    keeper, detached = click.get_current_context().obj, flags.pop("detach", False)
+    invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
+    if not detached or flags.get("dry_run"):
+        return execute(name, invocation)
+    from ralph.cli.runs.background import in_background
+
+    return in_background(invocation, partial(execute, name))
 
 
 def print_lines(lines: Iterable[str]) -> None:

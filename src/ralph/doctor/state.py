@@ -13,13 +13,13 @@ from itertools import islice
 
 from ralph.doctor.checks import Check, ok, problem, warning
 from ralph.errors import StateError
+from ralph.files.disk_use import size_words
 from ralph.files.state_dir import ensure_state_root, is_inside
 from ralph.text.words import counted
 
 _LITTLE = 1_000_000_000  # bytes free
 _TOO_LITTLE = 50_000_000
 _MOST_FILES = 100_000
-_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _ELSEWHERE = "export RALPH_STATE_DIR=/some/where"
 # File systems whose locks do not always hold between machines, or at all.
 _REMOTE = frozenset(
@@ -64,7 +64,7 @@ def state_room(root: str) -> Check | None:
         return None
     if not total:  # no disk at all, such as /proc
         return None
-    found = f"{size(free)} free"
+    found = f"{size_words(free)} free"
     remedy = f"See what takes it: du -sh {shlex.quote(root)}/* or choose another: {_ELSEWHERE}"
     if free < _TOO_LITTLE:
         return problem("room", f"{found}: too little for a run", remedy)
@@ -100,7 +100,7 @@ def state_content(root: str) -> Check | None:
         with suppress(OSError):
             bytes_there += os.lstat(path).st_size
     more = "more than " if files >= _MOST_FILES else ""
-    return ok("content", f"{counted(runs, 'run')}, {more}{size(bytes_there)}")
+    return ok("content", f"{counted(runs, 'run')}, {more}{size_words(bytes_there)}")
 
 
 def state_file_system(root: str) -> Check | None:
@@ -127,15 +127,6 @@ def file_system_of(path: str, mounts: str = "/proc/self/mountinfo") -> str:
             if len(point) >= len(best) and below:
                 best, kind = point, after.split(" ")[0]
     return kind
-
-
-def size(number: int) -> str:
-    """12 GB, 3.4 MB, 512 bytes."""
-    for unit, name in _UNITS:
-        if number >= unit:
-            scaled = number / unit
-            return f"{scaled:.1f} {name}" if scaled < 9.95 else f"{scaled:.0f} {name}"
-    return counted(number, "byte")
 
 
 def _existing(path: str) -> str:

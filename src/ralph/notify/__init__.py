@@ -1,1 +1,1 @@
-"""Tells people and programs that a run ended or asks. Public: `notifier`."""
+"""Tells people and programs that a run ended or asks. Public: `notifier`, `message`."""

@@ -1,58 +1,130 @@
-"""Notifies a person that a task needs them: by a command, or by apprise URLs (B §On Limit Reached,
-"Notify human (if configured)")."""
+"""Notifies people by a command, by apprise URLs, and by a bell (B §On Limit Reached, "Notify human
+(if configured)"). Whatever becomes of a notification is words, never an exception."""
 
+import os
+import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph.errors import ConfigError
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
+from ralph.notify.message import ENDED, variables
 from ralph.processes.child import Starter, start
-from ralph.processes.user_command import UserCommands
-from ralph.text.plain import plain
+from ralph.processes.user_command import PATIENCE, UserCommands
+from ralph.text.words import duration
 
-_LONGEST = 4000  # characters of a variable
-_VARIABLES = {"RALPH_TASK_ID": "taskId", "RALPH_EVENT": "event", "RALPH_REASON": "reason"}
+if TYPE_CHECKING:
+    from ralph.notify.by_url import Post
+
+_LEAST = 1.0  # seconds that each may take, however long others took
+_LOOK = 0.1  # seconds
+_STDERR = 2
+_DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY")
+_SHOW = 'exec notify-send --app-name=Ralph -- "$RALPH_TITLE" "$RALPH_TEXT"'
+
+
+@value
+class Channels:
+    """The ways in which people want to be told."""
+
+    command: str | None = None
+    urls: tuple[str, ...] = ()
+    bell: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.command or self.urls or self.bell)
 
 
 class Notify:
-    """Sends events as the settings say. A failure is told once and ends nothing."""
+    """Sends messages by every channel, all of them within `patience` seconds. A failure is told
+    once and ends nothing."""
 
     def __init__(
         self,
-        command: str | None,
-        urls: Sequence[str],
+        channels: Channels,
         workspace: str,
         environ: Mapping[str, str],
         tell: Callable[[str], None],
         *,
         start: Starter = start,
         hurry: Callable[[], Cut | None] = lambda: None,
+        patience: float = PATIENCE,
+        terminal: int = _STDERR,
     ) -> None:
-        self._command = command
-        self._urls = tuple(urls)
-        self._commands = UserCommands(workspace, environ, start, hurry=hurry)
-        self._tell = tell
+        self._channels, self._environ, self._tell = channels, environ, tell
+        self._commands = UserCommands(workspace, environ, start, patience, hurry)
+        self._terminal = terminal
         self._told: set[str] = set()
 
-    def send(self, event: Mapping[str, Any]) -> None:
-        """Send an event, which has `event`, `taskId` and `reason`, and may have more."""
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; say what went wrong, if that was not said before."""
+        after = "" if message.get("event") == ENDED else " The run goes on."
+        for channel, problem in self.deliver(message).items():
+            if problem and channel not in self._told:
+                self._told.add(channel)
+                self._tell(f"{channel} failed: {problem}.{after}")
+
+    def deliver(self, message: Mapping[str, Any]) -> dict[str, str]:
+        """Send a message; by channel, the reason why that failed, or ""."""
+        give_up = time.monotonic() + self._commands.patience
+        posts = self._posted(message)
         problems = {}
-        if self._command is not None:
-            also = {name: _word(event, key) for name, key in _VARIABLES.items()}
-            trouble = self._commands.run(self._command, event, also)
-            problems["notify.command"] = trouble.words if trouble else ""
-        if self._urls:
-            problems["notify.urls"] = _by_urls(self._urls, event)
-        for setting, problem in problems.items():
-            if problem and setting not in self._told:
-                self._told.add(setting)
-                self._tell(f"{setting} failed: {problem}. The run goes on.")
+        if self._channels.command is not None:
+            problems["notify.command"] = self._run(self._channels.command, message, {}, give_up)
+        if self._channels.bell:
+            problems["notify.bell"] = self._ring(message, give_up)
+        for post in posts:
+            problems[post.channel] = self._awaited(post, give_up)
+        return problems
+
+    def _posted(self, message: Mapping[str, Any]) -> "list[Post]":
+        """Messages that are on their way by URLs."""
+        if not self._channels.urls:
+            return []
+        from ralph.notify.by_url import Post  # most people want none of what that imports
+
+        posts = [Post(number, url, message) for number, url in enumerate(self._channels.urls)]
+        for post in posts:
+            post.start()
+        return posts
+
+    def _run(
+        self, command: str, message: Mapping[str, Any], also: Mapping[str, str], give_up: float
+    ) -> str:
+        left = max(_LEAST, min(give_up - time.monotonic(), self._commands.patience))
+        commands = replace(self._commands, patience=left)
+        trouble = commands.run(command, message, {**variables(message), **also})
+        return trouble.words if trouble else ""
+
+    def _ring(self, message: Mapping[str, Any], give_up: float) -> str:
+        """Ring the terminal, and show the message on the desktop, if there is one."""
+        rung, problem = _rings(self._terminal), "there is no terminal and no desktop"
+        if any(self._environ.get(name) for name in _DESKTOPS):
+            problem = "notify-send is not installed"
+            if shutil.which("notify-send", path=self._environ.get("PATH")) is not None:
+                text = variables(message)["RALPH_TEXT"].replace("&", "&amp;").replace("<", "&lt;")
+                problem = self._run(_SHOW, message, {"RALPH_TEXT": text}, give_up)
+        return "" if rung else problem
+
+    def _awaited(self, post: "Post", give_up: float) -> str:
+        while post.is_alive():
+            if (hurry := self._commands.hurry()) is not None:
+                return hurry.why
+            if time.monotonic() >= give_up:
+                return f"it took longer than {duration(self._commands.patience)}"
+            post.join(_LOOK)
+        return post.problem
 
 
 def notify_problem(urls: Sequence[str]) -> ConfigError | None:
     """The error for a run that could notify nobody by these URLs; None if it can."""
-    if not urls or find_spec("apprise") is not None:
+    if not urls:
+        return None
+    from importlib.util import find_spec
+
+    if find_spec("apprise") is not None:
         return None
     return ConfigError(
         "notify.urls needs the extra `notify`, which is not installed",
@@ -60,26 +132,8 @@ def notify_problem(urls: Sequence[str]) -> ConfigError | None:
     )
 
 
-def _word(event: Mapping[str, Any], key: str) -> str:
-    """Safe for an environment: short, and without a NUL."""
-    word = event.get(key)
-    return "" if word is None else plain(str(word), _LONGEST)
-
-
-def _by_urls(urls: Sequence[str], event: Mapping[str, Any]) -> str:
-    """Notify by URLs. Returns why that failed, or "", without the URLs: they hold passwords."""
-    task, what, reason = (_word(event, key) for key in ("taskId", "event", "reason"))
+def _rings(terminal: int) -> bool:
     try:
-        import apprise
-
-        everybody = apprise.Apprise()
-        odd = [number for number, url in enumerate(urls) if not everybody.add(url)]
-        if odd:
-            return f"apprise does not understand notify.urls[{odd[0]}]"
-        sent = everybody.notify(title=f"ralph: {task} {what}", body=reason or what)
-    except Exception as error:  # noqa: BLE001  a service that is down must not end a run
-        why = str(error)
-        for url in urls:
-            why = why.replace(url, "[redacted]")
-        return plain(f"{type(error).__name__}: {why}")
-    return "" if sent else "apprise could not send it"
+        return os.isatty(terminal) and os.write(terminal, b"\a") == 1
+    except OSError:
+        return False

@@ -130,7 +130,7 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
         context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
         plan = plan.loop.ready(plan, context)
         wired = plan.loop.wire(plan, context)
-        recorder.readers.extend(wired.readers)
+        recorder.readers.extend((*wired.readers, *display.notices))
         display.introduce(plan, wired.notes)
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
         state = first_state(plan, run_dir, wired.policy.name, recorder, history)
@@ -143,12 +143,18 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
 
 @contextmanager
 def last_word(display: Display, journal: FileJournal) -> Iterator[None]:
-    """Until here a run is written down; what goes wrong is its last line for programs."""
+    """Until here a run is written down; what goes wrong is its last line for programs, and people
+    are told of it."""
     try:
         yield
-    except RalphError as error:
-        display.end(Stop(Reason(error.reason), error.message), journal.path)
-        error.told = True
+    except Exception as error:
+        stop = Stop(Reason.BUG, repr(error))
+        if isinstance(error, RalphError):
+            stop = Stop(Reason(error.reason), error.message)
+            display.end(stop, journal.path)
+            error.told = True
+        for notice in display.notices:
+            notice.ended(stop)
         raise
     finally:
         journal.close()

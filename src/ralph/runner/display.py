@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
 from ralph.agents.clis import Launch
+from ralph.files.disk_use import measure, size_note
 from ralph.files.state_dir import is_inside
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.kernel.events import AgentEvent
@@ -20,6 +21,7 @@ from ralph.kernel.verdict import Stop
 from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
+from ralph.runner.notices import EndNotice, end_notices
 from ralph.runner.plan import Plan
 from ralph.text.plain import columns
 from ralph.ui.console import Console
@@ -80,6 +82,8 @@ class Display:
     json: JsonLines | None
     readers: tuple[Reader, ...]
     board: Board | None = None
+    notices: tuple[EndNotice, ...] = ()  # readers that come last
+    measured: str = ""  # the directory whose size the next run may have to tell
 
     @classmethod
     def of(
@@ -119,21 +123,26 @@ class Display:
             board=board,
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
+        notices = end_notices(invocation, plan, run_dir, state, tell=console.note, board=board)
+        measured = "" if task else plan.state_root
         if not in_json:
-            return cls(console, None, (console, *also), board)
+            return cls(console, None, (console, *also), board, notices, measured)
         lost = "; the run goes on without it."
         out = Channel(invocation.out, lambda why: console.note(f"stdout {why}{lost}"))
         lines = JsonLines(
             out.write, os.path.basename(run_dir), clock=time.time, state=state, task=task
         )
         # A run has one last line, which is not a worker's.
-        return cls(console, None if task else lines, (lines, console, *also), board)
+        json = None if task else lines
+        return cls(console, json, (lines, console, *also), board, notices, measured)
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
         if self.json is not None:
             used = self.board.used() if self.board else ()
             self.json.stop(stop, log=journal, used=used)
+        if self.measured:
+            measure(self.measured, time.time())
 
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""
@@ -153,6 +162,7 @@ class Display:
                     f"The state directory {plan.state_root} is in the workspace, where the agent "
                     "can change it; better: export RALPH_STATE_DIR=/some/where"
                 )
+            notes = [*notes, *filter(None, [size_note(plan.state_root)])]
         for note in notes:
             console.note(note)
 

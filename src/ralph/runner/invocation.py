@@ -18,6 +18,7 @@ AGENT_FLAGS = {  # flag -> the setting it overrides, in every loop
     "--timeout": "timeout",
     "--idle-timeout": "idleTimeout",
     "--stop-grace": "stopGrace",
+    "--notify": "notify",
 }
 PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
     "--max-wait": "maxWait",

@@ -16,6 +16,7 @@ from ralph.kernel.rules import Patience
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals
+from ralph.notify.notifier import notify_problem
 from ralph.runner.invocation import Invocation
 from ralph.runner.loops import LOOPS
 from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
@@ -249,6 +250,8 @@ def _refuse_what_cannot_work(
     cli.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     for task in settings.scm.tasks if settings.scm else ():
         task_words(task)
+    if problem := notify_problem(settings.notify.urls):
+        raise problem
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -19,7 +19,7 @@ from ralph.sandbox.interface import SandboxPolicy
 
 SEALED = "sealed.json"  # what a layer would change, when its turn was over
 JOURNAL = "commit.json"  # the same, since it is being applied
-_LOCK = "lock"
+LOCK = "lock"
 _COARSE = 5  # CLOCK_REALTIME_COARSE
 _TICK = 0.0005
 
@@ -72,7 +72,7 @@ def claim(state: str, project: str, name: str = "") -> LayerDir:
         name = name or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
         path = os.path.join(above, name)
         os.mkdir(path, 0o700)
-        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return LayerDir(path, lock)
 
@@ -92,12 +92,12 @@ def claimed(policy: SandboxPolicy, project: str) -> Iterator[LayerDir]:
 def reclaimed(path: str) -> LayerDir | None:
     """A directory that somebody left, once its owner is gone; None if there is none."""
     try:
-        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR)
+        lock = os.open(os.path.join(path, LOCK), os.O_RDWR)
     except FileNotFoundError:
         return None
     fcntl.flock(lock, fcntl.LOCK_EX)
     found = LayerDir(path, lock)
-    if os.path.exists(os.path.join(path, _LOCK)):
+    if os.path.exists(os.path.join(path, LOCK)):
         return found
     found.leave()  # it was removed while we waited
     return None
@@ -126,7 +126,7 @@ def abandoned(state: str, project: str) -> Iterator[str]:
             if not os.path.isdir(path) or _waits(path):
                 continue
             try:
-                lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+                lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
             except OSError:
                 continue  # it is another user's, or the disk is full
             left = LayerDir(path, lock)

@@ -228,7 +228,7 @@ class HookSettings(SettingsGroup, frozen=True):
 
 
 class NotifySettings(SettingsGroup, frozen=True):
-    """Notifications when a task needs a person."""
+    """Notifications when a run has ended, and when a task needs a person."""
 
     command: Annotated[
         Word | None, doc("A shell command that gets what happened on standard input.")
@@ -236,6 +236,9 @@ class NotifySettings(SettingsGroup, frozen=True):
     urls: Annotated[
         tuple[Word, ...], doc("URLs of apprise (the extra notify). They are never printed.")
     ] = ()
+    bell: Annotated[Switch, doc("Ring the terminal, and show it on the desktop (notify-send).")] = (
+        False
+    )
 
 
 class Settings(SettingsGroup, frozen=True):
@@ -326,6 +329,6 @@ class Settings(SettingsGroup, frozen=True):
     hooks: Annotated[HookSettings, doc("Commands that `ralph tasks run` tells what happens.")] = (
         HookSettings()
     )
-    notify: Annotated[NotifySettings, doc("Notifications when a task needs a person.")] = (
-        NotifySettings()
-    )
+    notify: Annotated[
+        NotifySettings, doc("Notifications when a run has ended, and when a task needs a person.")
+    ] = NotifySettings()

@@ -61,7 +61,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         stop = replace(stop, why="what is left needs you")
     else:
         several = []
-    yield Line(_ending(stop, state, briefing), _TONES.get(stop.reason, Tone.BAD))
+    yield Line(ending_words(stop, state, briefing), _TONES.get(stop.reason, Tone.BAD))
     yield from _rows("Done", list(_done(stop, state, briefing)))
     if stop.reason is Reason.COMPLETED and not briefing.tasks:
         yield from _rows("Proof", list(_proof(stop, state)))
@@ -83,7 +83,7 @@ def _rows(label: str, texts: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator
         label = ""
 
 
-def _ending(stop: Stop, state: RunState, briefing: Briefing) -> str:
+def ending_words(stop: Stop, state: RunState, briefing: Briefing) -> str:
     """`Completed after 2 iterations in 12s, $0.12.`: time asleep is not spent, and named apart."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""

@@ -134,7 +134,9 @@ def test_a_persons_hooks_and_notifications_may_do_what_people_do(project: Projec
     """ "The user's own hooks and `notify` are exempt"."""
     said = project.path.parent / "said"
     hooks = {"onTaskStart": f"{OWN} tasks edit B --note started --json > {said}"}
-    ends = f"{OWN} tasks edit B --status cancelled && {OWN} stop"
+    ends = (
+        f'[ "$RALPH_EVENT" = ended ] || {{ {OWN} tasks edit B --status cancelled && {OWN} stop; }}'
+    )
     project.settings(hooks=hooks, notify={"command": ends})
     project.tasks(A, B, {"id": "C", "title": "never begun", "priority": 9})
     done = project.run("echo '<promise>BLOCKED: no key</promise>'")

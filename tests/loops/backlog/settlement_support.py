@@ -22,7 +22,8 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.loops.backlog.tracker.github import runner
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
-from ralph.notify.notifier import Notify
+from ralph.notify.message import About
+from ralph.notify.notifier import Channels, Notify
 
 Json = dict[str, Any]
 COMPLETE = Turn(claims=(Claim("<promise>COMPLETE</promise>"),), cost_usd=0.5, seconds=2.0)
@@ -78,7 +79,8 @@ class Place:
             TaskWatch(file, work.run_dir, project),
             work,
             Records(where, run, self.told.append, self.clock),
-            Notify(command, (), where, os.environ, self.told.append),
+            Notify(Channels(command), where, os.environ, self.told.append),
+            About(where, run),
             work.run_dir,
             "text",
             self.clock,

@@ -21,7 +21,8 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.loops.backlog.tracker.github import runner
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
-from ralph.notify.notifier import Notify
+from ralph.notify.message import About
+from ralph.notify.notifier import Channels, Notify
 
 __all__ = ["crew"]
 
@@ -43,7 +44,8 @@ class Bench:
             copy,
             work,
             Records(place, "run-1-001", self.told.append, clock),
-            Notify("", (), place, os.environ, self.told.append),
+            Notify(Channels(), place, os.environ, self.told.append),
+            About(place, "run-1"),
             run_dir,
             "text",
             clock,

@@ -22,16 +22,11 @@ from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import Signals
 from ralph.processes.signals import SignalFiles
+from ralph.ui.status.listing import COMMANDS
 from ralph.ui.status.report import age
 
 _LOOK_EVERY = 0.1
 _PATIENCE = 3.0  # seconds for a run that has only just taken its lock
-_COMMANDS = {  # by profile
-    "harness": "run",
-    "supervise": "supervise",
-    "tasks": "tasks run",
-    "reviewed": "prd run",
-}
 _steering = together(the_run, the_usual)  # what the three commands have in common
 
 
@@ -217,7 +212,7 @@ def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
 
 def _new_one(account: Account) -> str:
     """The remedy where a run is over for good."""
-    command = _COMMANDS.get(account.started.profile if account.started else "")
+    command = COMMANDS.get(account.started.profile if account.started else "")
     return f"Start a new one: ralph {command}" if command else "Start a new one."
 
 

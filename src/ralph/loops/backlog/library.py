@@ -18,7 +18,7 @@ __all__ = ["Hooks", "TaskRun"]
 _FLAGS = (
     *("max_iterations", "max_tasks", "parallel", "max_time", "max_cost", "max_wait", "on_failure"),
     *("agent", "model", "timeout", "idle_timeout", "stop_grace", "network", "guard"),
-    *("sandbox_show", "emoji", "color", "timestamps", "stream_agent_output"),
+    *("sandbox_show", "emoji", "color", "timestamps", "stream_agent_output", "notify"),
 )
 
 

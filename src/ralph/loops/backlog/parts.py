@@ -26,7 +26,7 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.loops.backlog.tracker.github import runner
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
-from ralph.notify.notifier import Notify
+from ralph.runner.notices import about, notifier_of
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace
@@ -122,7 +122,7 @@ def _settlement(
     hurry: Callable[[], Cut | None],
 ) -> TaskSettlement:
     settings, file = plan.settings, plan.work.backlog.file
-    told, where = settings.notify, (plan.home, plan.environ)
+    where = (plan.home, plan.environ)
     # The list that an agent sees in its turn: a worker's is in its work tree.
     seen = file if plan.work.seat is None else TaskFile(plan.workspace)
     return TaskSettlement(
@@ -130,7 +130,8 @@ def _settlement(
         TaskWatch(seen, run.directory, plan.project),
         work,
         records,
-        Notify(told.command, told.urls, *where, run.tell, start=run.start, hurry=hurry),
+        notifier_of(plan, run.tell, start=run.start, hurry=hurry),
+        about(plan, run.name),
         run.directory,
         plan.kind,
         time.time,

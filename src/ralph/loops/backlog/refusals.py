@@ -10,7 +10,6 @@ from ralph.git.checkpoint.trees import made_by_checks
 from ralph.git.status import CleanLook
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.store.selection import TaskBacklog
-from ralph.notify.notifier import notify_problem
 from ralph.runner.agent_setup import permission_notes
 from ralph.runner.money import uncounted
 from ralph.runner.plan import Plan
@@ -36,9 +35,6 @@ def refuse_unusable(backlog: TaskBacklog, plan: Plan[Any]) -> None:
     if left and all(task.uncheckable for task in left):
         why = f"{left[0].id} could not be proven: {left[0].uncheckable}"
         raise ConfigError(why, "Install one of them, then run again.")
-    problem = notify_problem(plan.settings.notify.urls)
-    if problem is not None:
-        raise problem
 
 
 def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> CleanLook | None:

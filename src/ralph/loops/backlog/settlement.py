@@ -28,6 +28,7 @@ from ralph.loops.backlog.store.records import Records, actions_in
 from ralph.loops.backlog.store.task_file import NAME, TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.loops.backlog.tracker.sync import Telling
+from ralph.notify import message
 from ralph.notify.notifier import Notify
 from ralph.text.redact import redact
 from ralph.text.timestamps import iso
@@ -53,6 +54,7 @@ class TaskSettlement:
     work: WorkTree
     records: Records
     notify: Notify
+    about: message.About
     run_dir: str
     dialect: str  # of the agent's stream
     now: Callable[[], float]
@@ -181,9 +183,8 @@ class TaskSettlement:
         blocked = {"status": Status.BLOCKED.value, **spent, **told, **saved}
         self._change(state, blocked, why)
         self._learn(state, Status.BLOCKED, why, entry)
-        event, task = "question" if asks else "blocked", state.task
-        record = self.file.record(task)
-        self.notify.send({"event": event, "taskId": task, "task": record, "reason": why})
+        event, record = message.QUESTION if asks else message.BLOCKED, self.file.record(state.task)
+        self.notify.send(self.about.of_task(event, state.task, record, why))
 
     def _tries(self, state: RunState) -> list[str]:
         """This run's failed tries of the task, with this one; a repeated step counts once."""

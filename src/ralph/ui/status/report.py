@@ -1,6 +1,6 @@
 """One run as `ralph status` knows it, in words and for programs; many runs as a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, assert_never
 
@@ -373,7 +373,13 @@ def table_lines(reports: list[Report], style: Style) -> list[str]:
     """Runs as a table that fits the terminal, if there is one; below it what cannot be read."""
     rows = [_HEADINGS, *(_row(report) for report in reports)]
     tones = [Tone.FAINT, *(_tone(report) for report in reports)]
-    width, lines = style.width or _ENDLESS, []
+    wrong = [f"{r.run}: {tidy_path(r.problem)}" for r in reports if r.problem]
+    return [*fitted(rows, tones, style), *(style.paint(line, Tone.BAD) for line in wrong)]
+
+
+def fitted(rows: Sequence[tuple[str, ...]], tones: Sequence[Tone], style: Style) -> list[str]:
+    """A table that fits the terminal; of its last column, which is a path, the end is shown."""
+    width, lines = style.width or _ENDLESS, list[str]()
     for gap in ("  ", " "):  # less between the columns where there is little room for the last
         heads = aligned([row[:-1] for row in rows], gap=gap)
         room = width - columns(heads[0] + gap)
@@ -384,8 +390,12 @@ def table_lines(reports: list[Report], style: Style) -> list[str]:
         # The end of a path tells more than its beginning.
         end = last if columns(last) <= room else f"...{last[-(room - 3) :]}"
         lines.append(style.paint(shorten(head + gap + end, width, width, "..."), tone))
-    wrong = [f"{r.run}: {tidy(r.problem, _LINE_SHOWN)}" for r in reports if r.problem]
-    return [*lines, *(style.paint(line, Tone.BAD) for line in wrong)]
+    return lines
+
+
+def tidy_path(text: str) -> str:
+    """A path, or what is wrong with one, on a line and safe to show."""
+    return tidy(text, _LINE_SHOWN)
 
 
 def _row(report: Report) -> tuple[str, ...]:
@@ -402,5 +412,5 @@ def _row(report: Report) -> tuple[str, ...]:
         f"{report.iteration}/{most}" if most else str(report.iteration),
         spent,
         age(report.now - started.time) if started else "-",
-        tidy(started.workspace, _LINE_SHOWN) if started else "-",
+        tidy_path(started.workspace) if started else "-",
     )

@@ -49,7 +49,7 @@ def carry_out_by_crew(
         signals = attention.quietly
         foreman = Foreman(invocations, plan, run_dir, before, signals=signals, tell=tell)
         display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
-        recorder = Recorder(journal, [*display.readers])
+        recorder = Recorder(journal, [*display.readers, *display.notices])
         state = first_state(plan, run_dir, "tasks", recorder, history)
         world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers

@@ -1,0 +1,101 @@
+"""`ralph list`: the runs of this machine, from any directory."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import click
+
+from ralph.cli.base import command
+from ralph.cli.params import at_least, in_directory, option, print_lines
+from ralph.cli.runs.status import report_of
+from ralph.files.state_dir import lstat, state_root
+from ralph.journal.life import Life
+from ralph.journal.outline import costs_of, outline_of, questions_of
+from ralph.journal.runs import Run, all_runs
+from ralph.journal.spending import Sum
+from ralph.ui.status.listing import ASKING, Entry, listing
+from ralph.ui.style import style_here
+
+_USUAL = 20
+
+
+@command("list")
+@option("-a, --all", "All of them.", "everything")
+@option(
+    "-n, --lines N", f"The newest N, and all that go on.  [default: {_USUAL}]", type=at_least(1)
+)
+@option("--json", "Print a list of JSON objects, of all runs.", "in_json")
+@in_directory
+def list_runs(*, everything: bool, lines: int | None, in_json: bool) -> None:
+    """List the runs of this machine, newest first, whatever directory they work in.
+
+    The state of a run is running, waiting, paused, asking (a task waits for your answer), crashed,
+    or how it ended: completed, limit, blocked, stalled, failing, interrupted.
+
+    Examples:
+      ralph list                what goes on, and the last runs
+      ralph list -a             every run there is
+      ralph list --json | jq '.[] | select(.state == "asking")'
+      ralph status 3f2a         everything about one of them
+      ralph clean --dry-run     what could go
+    """
+    if everything and lines is not None:
+        raise click.UsageError("-a and -n exclude each other.")
+    now, runs = time.time(), all_runs(state_root(os.environ))
+    most = None if everything or (in_json and lines is None) else lines or _USUAL
+    shown = [run for number, run in enumerate(runs) if most is None or number < most or run.live]
+    costs = cache(costs_of)  # a ledger is read once
+    entries = [entry_of(run, now, costs) for run in shown]
+    if in_json:
+        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
+        return
+    if not entries:
+        print_lines(["There are no runs yet. Start one: ralph run -p 'what to do'"])
+        return
+    left = len(runs) - len(entries)
+    print_lines(
+        [*listing(entries, now, style_here()), *([f"{left} more: ralph list -a"] * (left > 0))]
+    )
+
+
+def entry_of(run: Run, now: float, costs: Callable[[str], Mapping[str, Sum]]) -> Entry:
+    """The line about a run. Of one that goes on, all of the journal is read."""
+    if run.owner is not None:
+        report = report_of(run, now, actions=False)
+        asks = questions_of(run)
+        spent, started = report.spent, report.started
+        return Entry(
+            run.id,
+            ASKING if asks and report.life is not Life.PAUSED else report.life.value,
+            run.directory,
+            started,
+            report.state.stop,
+            report.iteration,
+            spent.dollars or None,
+            spent.uncounted,
+            report.state.time or run.owner.since,
+            asks,
+            run.owner.pid,
+            report.problem,
+        )
+    outline, cost = outline_of(run), costs(run.project).get(run.id)
+    gone = Life.UNKNOWN if outline.problem else Life.CRASHED
+    seen = lstat(run.directory)
+    return Entry(
+        run.id,
+        outline.stop.reason.value if outline.stop else gone.value,
+        run.directory,
+        outline.started,
+        outline.stop,
+        outline.iterations,
+        (cost.cost_usd or None) if cost else None,
+        cost.unknown if cost else 0,
+        outline.time or (seen.st_mtime if seen else 0.0),
+        problem=outline.problem,
+    )
+
+
+list = list_runs  # noqa: A001  as the command is called

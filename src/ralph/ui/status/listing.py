@@ -1,0 +1,98 @@
+"""Many runs, a line for each."""
+
+from typing import Any
+
+from ralph.kernel.facts import Started
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Stop
+from ralph.text.words import money
+from ralph.ui.status.report import age, fitted, tidy_path
+from ralph.ui.style import Style, Tone
+
+COMMANDS = {  # by profile
+    "harness": "run",
+    "supervise": "supervise",
+    "tasks": "tasks run",
+    "reviewed": "prd run",
+}
+ASKING = "asking"  # at work, or not, and a task of it waits for an answer
+_HEADINGS = ("RUN", "COMMAND", "STATE", "TURNS", "COST", "WHEN", "WORKSPACE")
+_TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
+
+
+@value
+class Entry:
+    """A run in a list. `state` is what it does now, or how it ended."""
+
+    run: str
+    state: str
+    directory: str
+    started: Started | None = None
+    stop: Stop | None = None
+    iterations: int = 0
+    cost_usd: float | None = None
+    uncounted: int = 0  # turns that did not tell their cost
+    time: float = 0.0  # when it was last heard of
+    asks: tuple[str, ...] = ()  # tasks
+    pid: int | None = None
+    problem: str = ""
+
+    @property
+    def command(self) -> str | None:
+        profile = self.started.profile if self.started else None
+        return profile and COMMANDS.get(profile, profile)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for programs; null is what is not known, or not yet."""
+        started, stop = self.started, self.stop
+        return {
+            "run": self.run,
+            "command": self.command,
+            "workspace": started.workspace if started else None,
+            "state": self.state,
+            "reason": stop.reason.value if stop else None,
+            "exit": stop.reason.exit_code if stop else None,
+            "asks": list(self.asks),
+            "iterations": self.iterations,
+            "max_iterations": started.limits.iterations if started else None,
+            "cost_usd": self.cost_usd,
+            "turns_of_unknown_cost": self.uncounted,
+            "agent": (started.agent or None) if started else None,
+            "model": (started.model or None) if started else None,
+            "started_at": started.time if started else None,
+            "ended_at": self.time if stop else None,
+            "pid": self.pid,
+            "state_dir": self.directory,
+            "problem": self.problem or None,
+        }
+
+
+def listing(entries: list[Entry], now: float, style: Style) -> list[str]:
+    """The table; below it what is wrong with some, and what waits for an answer."""
+    rows = [_HEADINGS, *(_row(entry, now) for entry in entries)]
+    tones = [Tone.FAINT, *(_TONES.get(entry.state, Tone.NOTICE) for entry in entries)]
+    lines = fitted(rows, tones, style)
+    wrong = [f"{e.run}: {tidy_path(e.problem)}" for e in entries if e.problem]
+    lines += [style.paint(line, Tone.BAD) for line in wrong]
+    for entry in entries:
+        for task in entry.asks:
+            where = tidy_path(entry.started.workspace) if entry.started else "."
+            lines.append(f'{entry.run} asks: ralph tasks -C {where} answer {task} "..."')
+    return lines
+
+
+def _row(entry: Entry, now: float) -> tuple[str, ...]:
+    started = entry.started
+    most = started.limits.iterations if started else None
+    turns = f"{entry.iterations}/{most}" if most else str(entry.iterations)
+    cost = "-" if entry.cost_usd is None else money(entry.cost_usd)
+    cost += "+" if entry.uncounted and entry.cost_usd else ""  # it was at least that
+    return (
+        entry.run,
+        entry.command or "-",
+        entry.state,
+        turns,
+        cost,
+        f"{age(now - entry.time)} ago" if entry.time else "-",
+        tidy_path(started.workspace) if started else "-",
+    )
