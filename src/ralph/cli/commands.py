@@ -18,7 +18,7 @@ COMMANDS = {
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
-    "resume": ("ralph.cli.runs.steer", "Continue a run that was paused, stopped or killed."),
+    "resume": ("ralph.cli.runs.resume", "Continue a run that was paused, or has ended."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
     "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+import msgspec.structs
 
 from ralph.errors import ConfigError
 from ralph.settings.paths import Json, Path, dotted, has, leaves, nested
@@ -32,11 +33,27 @@ def load(workspace: str, overrides: Mapping[str, tuple[object, str]] = {}) -> Lo
     `overrides` maps a dotted path to a value and the flag it came from:
     `{"agent.model": ("opus", "--model")}`. A value of None is a flag that was not given.
     """
-    layers = [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
-    for path, (value, flag) in overrides.items():
-        if value is not None:
-            layers.append(Layer(flag, nested(path.split("."), value), is_flag=True))
-    return combine(layers)
+    flags = (
+        Layer(flag, nested(path.split("."), value), is_flag=True)
+        for path, (value, flag) in overrides.items()
+        if value is not None
+    )
+    return combine([*file_layers(workspace), *flags])
+
+
+def file_layers(workspace: str) -> list[Layer]:
+    """What the settings files of a workspace say, the lower one first."""
+    return [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
+
+
+def said_by_flags(loaded: Loaded) -> dict[str, Json]:
+    """What flags have set, by each of them: to be laid over the files once more."""
+    said: dict[str, Json] = {}
+    for path, value in leaves(dict(loaded.merged)):
+        origin = loaded.origins[dotted(path)]
+        if origin.startswith("-"):
+            said[origin] = merge(said.get(origin, {}), nested(path, value))
+    return said
 
 
 def combine(layers: Sequence[Layer]) -> Loaded:
@@ -59,6 +76,15 @@ def combine(layers: Sequence[Layer]) -> Loaded:
         origins={dotted(path): _origin(path, layers).name for path, _ in leaves(merged)},
         merged=merged,
     )
+
+
+def value_at(settings: Settings, path: str) -> Any:  # noqa: ANN401  what a setting may hold
+    """The setting in force at a dotted path."""
+    found: Any = settings
+    for key in path.split("."):
+        name = next(f.name for f in msgspec.structs.fields(found) if f.encode_name == key)
+        found = getattr(found, name)
+    return found
 
 
 def merge(base: Json, over: Json) -> Json:

@@ -28,6 +28,12 @@ def listed(names: Sequence[str], most: int = 10, between: str = ", ") -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def quoted(text: str, most: int = 60) -> str:
+    """The first line of a text in quotes, cut where it is long."""
+    first = next(iter(text.strip().splitlines()), "")
+    return f'"{first}"' if len(first) <= most else f'"{first[: most - 3]}..."'
+
+
 def number(value: int) -> str:
     """999, 1.2K, 45K, 1.2M."""
     for size, unit in _UNITS:

@@ -14,13 +14,13 @@ from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import IN_PLACE, Loop, Plan, PlanTerms, limits_of, patience_of, planned
+from ralph.runner.plan import IN_PLACE, Loop, Past, Plan, PlanTerms, limits_of, patience_of, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
-from ralph.text.words import listed
+from ralph.text.words import listed, quoted
 
 _FLAGS = {
     **AGENT_FLAGS,
@@ -62,7 +62,7 @@ def read(invocation: Invocation) -> Plan[Prompt]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[Prompt]:
     """The same prompt; a file is read anew."""
     prompt = PromptFile(kept["file"]) if "file" in kept else prompt_text(kept["text"])
@@ -137,4 +137,11 @@ def _scm(place: Workplace) -> ScmCommand:
     )
 
 
-LOOP = Loop(read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False)
+def about(kept: Mapping[str, Any]) -> str:
+    """The prompt's first line, or its file."""
+    return f"the prompt in {kept['file']}" if "file" in kept else quoted(kept["text"])
+
+
+LOOP = Loop(
+    read, again, wire, policy, lambda plan: policy(plan.loaded), about=about, unattended=False
+)
