@@ -11,8 +11,8 @@ import click
 
 from ralph.runner import arguments
 from ralph.sandbox.names import BACKENDS
+from ralph.text.words import seconds_of
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 current_directory = arguments.current_directory  # where `-C` leads to
 
@@ -37,11 +37,11 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def duration(value: str) -> float:
-    """Seconds, or `90s`, `30m`, `2h`."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", value, re.ASCII)
-    if found is None:
+    """Seconds, or `90s`, `30m`, `2h`, `1h30m`."""
+    seconds = seconds_of(value)
+    if seconds is None:
         raise click.BadParameter(f"{value!r} is not a duration such as 90, 90s, 30m or 2h.")
-    return float(found[1]) * _UNITS[found[2]]
+    return seconds
 
 
 def dollars(value: str) -> float:

@@ -25,7 +25,7 @@ from ralph.text.words import duration
 
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "--max-time": duration,
-    "--max-cost": lambda dollars: f"${dollars:g}",
+    "--max-cost": lambda dollars: f"{dollars:g}",
 }
 
 
@@ -78,9 +78,12 @@ def _refuse_the_end(plan: Plan[Any], past: Past) -> None:
     if not isinstance(verdict, Stop) or verdict.reason is Reason.COMPLETED:
         return
     run = os.path.basename(past.directory)
+    if verdict.reason is Reason.BLOCKED and plan.raised:
+        return  # perhaps what is blocked lacked only that
     if verdict.reason is Reason.LIMIT:
         message = f"run {run} is at its limit: {verdict.why}"
-        raise ConfigError(message, _remedy(past, plan))
+        remedy = "Give more than it has spent." if plan.raised else _remedy(past, plan)
+        raise ConfigError(message, remedy)
     message = f"run {run} cannot go on yet: {verdict.why}"
     raise ConfigError(message, plan.loop.none_first[1] or f"Then: ralph resume {run}")
 

@@ -1,7 +1,14 @@
 """Times, counts, lists, numbers and money as people read them."""
 
+import re
 from collections.abc import Sequence
 
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_DURATION = re.compile(
+    rf"{_NUMBER}|(?=.)(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?"
+)
+_PART = re.compile(rf"({_NUMBER})([smhd]?)")
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 
 
@@ -15,6 +22,14 @@ def duration(seconds: float) -> str:
     size, large, small = (60, "m", "s") if whole < 3600 else (3600, "h", "m")
     rest = whole % size // (size // 60)
     return f"{whole // size}{large}" + (f"{rest}{small}" if rest else "")
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration as people write it: 90, 90s, 30m, 1.5h, 1h30m, 2d."""
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = _PART.findall(text)
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
 
 
 def counted(count: int, noun: str) -> str:

@@ -182,9 +182,9 @@ def _line(run: Run, account: Account) -> str:
     what = _about(kept["loop"], kept["work"]) if kept else ""
     state = account.state
     how = "its process is gone" if state.stop is None else state.stop.reason.value
-    why = f": {state.stop.why}" if state.stop is not None and state.stop.why else ""
+    why = account.problem or (state.stop.why if state.stop is not None else "")
     ago = f", {age(time.time() - state.time)} ago" if state.time else ""
-    return f"{what}: {how}{ago}{(account.problem and ': ' + account.problem) or why}"
+    return f"{what}: {how}{ago}" + (f" ({why})" if why else "")
 
 
 def _about(loop: str, work: object) -> str:

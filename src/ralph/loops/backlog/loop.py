@@ -19,6 +19,7 @@ from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import LIMITS, Seat, TaskWork, again, bounds_of, read, worktrees_of
 from ralph.loops.backlog.policy import Settlement, tasks
 from ralph.loops.backlog.refusals import backlog_notes
+from ralph.loops.backlog.reopening import reopened
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
 from ralph.processes.child import Command
@@ -44,7 +45,8 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch)),
         about=parts.about,
     )
-    notes = [*backlog_notes(plan), *parts.place.finish_landing()]
+    notes = reopened(plan, run.directory, run.before)
+    notes += [*backlog_notes(plan), *parts.place.finish_landing()]
     above = os.path.join(plan.project, "worktrees")
     if os.path.isdir(above) and os.listdir(above):  # of workers of a killed run
         notes += worktrees_of(plan).put_away(plan.work.backlog.file, run.directory)

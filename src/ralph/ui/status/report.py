@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from ralph.journal.life import Life
+from ralph.journal.way_on import WayOn, way_on
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
 from ralph.kernel.limits import Limits, Spent
@@ -67,7 +68,7 @@ class Report:
 
     @property
     def limits(self) -> Limits:
-        return self.started.limits if self.started else Limits()
+        return self.state.limits
 
     @property
     def spent(self) -> Spent:
@@ -227,6 +228,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         words = first_line(finding.text) if finding.code is None else code
         found.append(Line(f"{finding.gate}: {words}", Tone.BAD))
     yield "Found", found
+    if command := _resume_command(report):
+        yield "Resume", [Line(f"{_way_on(report).words}: {command}")]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if tree := report.tree:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
@@ -248,6 +251,18 @@ def _last_words(report: Report) -> Iterator[Line]:
         yield Line(f"What it did: ralph logs{name}. Go on: ralph resume")
 
 
+def _way_on(report: Report) -> WayOn:
+    return way_on(report.state, _briefing(report).turn)
+
+
+def _resume_command(report: Report) -> str:
+    """The command that goes on with the run; "" where it needs none, or none can."""
+    on_its_own = report.live or report.sent is not None or report.problem
+    if on_its_own or report.started is None or not _way_on(report).possible:
+        return ""
+    return f"ralph resume {report.run} {_way_on(report).flags}".rstrip()
+
+
 def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
     """The label stands before the first line, blanks before the others."""
     room = max(_NARROWEST, style.width - _LABEL) if style.width and label in _CUT else None
@@ -266,7 +281,7 @@ def _tone(report: Report) -> Tone:
 
 def _briefing(report: Report) -> Briefing:
     started, journal = report.started, report.journal
-    return briefing_of(started, journal) if started else Briefing(journal=journal)
+    return briefing_of(started, journal, report.state) if started else Briefing(journal=journal)
 
 
 def _worker_line(worker: Report) -> Line:
@@ -332,8 +347,10 @@ def report_dict(report: Report) -> dict[str, Any]:
             "iterations": limits.iterations,
             "seconds": limits.seconds,
             "cost_usd": limits.dollars,
+            "tasks": limits.tasks,
         },
         "pid": report.pid,
+        "resume": _resume_dict(report),
         "wake_at": state.wake if report.life is Life.WAITING else None,
         "asked": asked,
         "agent": (started.agent or None) if started else None,
@@ -356,6 +373,12 @@ def report_dict(report: Report) -> dict[str, Any]:
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
     }
+
+
+def _resume_dict(report: Report) -> dict[str, str] | None:
+    """What `ralph resume` would do; null where there is nothing to resume."""
+    command = _resume_command(report)
+    return {"command": command, "would": _way_on(report).words} if command else None
 
 
 def _spent_dict(spent: Spent) -> dict[str, Any]:
