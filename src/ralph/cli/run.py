@@ -7,7 +7,9 @@ from ralph.cli.params import in_directory, option, run_loop, run_options
 @command()
 @option("-p, --prompt TEXT", "The prompt to send to the agent.")
 @option("-f, --prompt-file FILE", "Read the prompt from FILE before each turn; - is stdin.")
-@option("-m, --maximum-iterations N", "Maximum number of iterations.")
+@option(
+    "-m, --max-iterations, --maximum-iterations N", "Maximum number of iterations.  [default: 10]"
+)
 @option("-c, --completion-response TEXT", "Text that the agent says when it is done.")
 @option(
     "--tell-completion/--no-tell-completion",

@@ -24,7 +24,13 @@ from ralph.cli.params import (
 @option("-p, --prompt TEXT", "What to do; without it TASK.md says so.")
 @option("-f, --prompt-file FILE", "Read the prompt from FILE before each attempt; - is stdin.")
 @which_agent()
-@option("--max-restarts N", "Maximum number of attempts.", type=at_least(0), default="100")
+@option(
+    "-m, --max-iterations, --max-restarts N",
+    "Maximum number of attempts.",
+    "max_restarts",
+    type=at_least(0),
+    default="100",
+)
 @option("--restart-delay DURATION", "Time between two attempts.", default="1")
 @option(
     "--wait-timeout DURATION",

@@ -19,11 +19,14 @@ class WayOn:
     flags: str = ""
 
 
-def way_on(state: RunState, turn: str = "iteration") -> WayOn:
-    """The way on from this state; `turn` is the loop's word for one."""
-    coming = f"goes on with {turn} {state.iteration + (not state.again)}"
+def way_on(state: RunState, profile: str = "") -> WayOn:
+    """The way on of a run from this state."""
+    coming = "goes on"
+    if profile != "tasks":  # which counts the iterations of each task
+        turn = "attempt" if profile == "supervise" else "iteration"
+        coming = f"goes on with {turn} {state.iteration + (not state.again)}"
     if not state.has_ended:
-        again = f"takes {turn} {state.iteration} again"
+        again = "takes the turn that was cut off again"
         return WayOn(True, again if state.phase is Phase.TURN else coming)
     assert state.stop is not None
     match state.stop.reason:

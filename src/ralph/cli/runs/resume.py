@@ -225,9 +225,10 @@ def _go_on(run: Run, account: Account, raises: list[Raise], *, verbose: bool, in
 def _coming(account: Account, changes: tuple[str, ...]) -> list[str]:
     """What was spent, and what comes now."""
     state = account.state
-    turn = "attempt" if account.started and account.started.profile == "supervise" else "iteration"
+    profile = account.started.profile if account.started else ""
+    turn = "attempt" if profile == "supervise" else "iteration"
     spent = [counted(state.spent.iterations, turn), time_words(state.spent.seconds)]
     spent += filter(None, [cost_words(state.spent)])
-    coming = way_on(state, turn).words.partition(",")[0].partition(";")[0]
+    coming = way_on(state, profile).words.partition(",")[0].partition(";")[0]
     limits = f" New limits: {', '.join(changes)}." if changes else ""
     return [f"Spent so far: {', '.join(spent)}. It {coming}.{limits}"]

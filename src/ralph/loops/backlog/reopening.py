@@ -38,7 +38,12 @@ def reopened(plan: Plan[TaskWork], run_dir: str, before: RunState) -> list[str]:
             going = {"status": Status.IN_PROGRESS.value, "reason": None, "spent": {run: own}}
             return going if blocked else None
 
-        if file.record(task) is not None and file.update(task, change).get("spent"):
+        known = file.read().backlog.get(task)
+        if (
+            known is not None
+            and known.limits.iterations is None
+            and file.update(task, change).get("spent")
+        ):
             again.append(task)
     return [f"Open again, since their limit is raised: {listed(again)}"] if again else []
 

@@ -25,7 +25,7 @@ from ralph.text.words import listed, quoted
 _FLAGS = {
     **AGENT_FLAGS,
     **PLACE_FLAGS,
-    "--maximum-iterations": "maximumIterations",
+    "--max-iterations": "maximumIterations",
     "--completion-response": "completionResponse",
     "--tell-completion": "tellCompletion",
     "--max-time": "maxTime",

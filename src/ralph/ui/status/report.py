@@ -252,7 +252,7 @@ def _last_words(report: Report) -> Iterator[Line]:
 
 
 def _way_on(report: Report) -> WayOn:
-    return way_on(report.state, _briefing(report).turn)
+    return way_on(report.state, report.started.profile if report.started else "")
 
 
 def _resume_command(report: Report) -> str:
