@@ -31,13 +31,13 @@ from ralph.cli.params import (
     type=at_least(0),
     default="100",
 )
-@option("--restart-delay DURATION", "Time between two attempts.", default="1")
+@option("--restart-delay DURATION", "Time between two attempts.", default="1s")
 @option(
     "--wait-timeout DURATION",
     "Maximum wait, after DONE, for the agent and its child runs.",
-    default="300",
+    default="5m",
 )
-@option("--poll-interval DURATION", "How often that wait looks for child runs.", default="1")
+@option("--poll-interval DURATION", "How often that wait looks for child runs.", default="1s")
 @agent_patience
 @run_display
 @json_lines
