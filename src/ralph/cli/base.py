@@ -10,7 +10,7 @@ import click
 from ralph.kernel.verdict import Reason
 
 _UNITS = [  # of options, by their metavars
-    ("DURATION", "seconds, or with a unit: 90s, 30m, 8h, 1h30m, 2d"),
+    ("DURATION", "seconds, or with a unit: 90s, 30m, 8h, 2d"),
     ("USD", "dollars, such as 5 or 0.50"),
 ]
 Commands = Mapping[str, tuple[str, str, str]]  # the module, the name in it, and a line about it

@@ -37,7 +37,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def duration(value: str) -> float:
-    """Seconds, or `90s`, `30m`, `2h`, `1h30m`."""
+    """Seconds, or `90s`, `30m`, `2h`."""
     seconds = seconds_of(value)
     if seconds is None:
         raise click.BadParameter(f"{value!r} is not a duration such as 90, 90s, 30m or 2h.")

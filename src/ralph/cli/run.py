@@ -26,7 +26,8 @@ from ralph.cli.params import in_directory, option, run_loop, run_options
 def run(words: tuple[str, ...], **flags: object) -> int:
     """Run an agent in a loop until its work is done and proven.
 
-    PROMPT, one argument in quotes, is short for -p PROMPT.
+    PROMPT, one argument in quotes, is short for -p PROMPT. Options override
+    .ralph/settings.json; the defaults below are those without it.
 
     The agent works; the guardrails of .ralph/settings.json check; what they find goes into the
     next prompt. Only when the agent says <response>DONE</response> and every guardrail passes is

@@ -21,10 +21,10 @@ from ralph.runner.invocation import Invocation, Raise
 from ralph.runner.kept import keep_plan, plan_again
 from ralph.runner.plan import Past, Plan
 from ralph.settings.load import value_at
-from ralph.text.words import duration
+from ralph.text.words import written
 
 _SHOWN: dict[str, Callable[[Any], str]] = {
-    "--max-time": duration,
+    "--max-time": written,
     "--max-cost": lambda dollars: f"{dollars:g}",
 }
 

@@ -12,6 +12,7 @@ import msgspec
 import msgspec.structs
 
 from ralph.errors import ConfigError
+from ralph.settings.durations import in_seconds
 from ralph.settings.paths import Json, Path, dotted, has, leaves, nested
 from ralph.settings.problems import SettingsProblem, problems
 from ralph.settings.schema import Settings
@@ -58,6 +59,7 @@ def said_by_flags(loaded: Loaded) -> dict[str, Json]:
 
 def combine(layers: Sequence[Layer]) -> Loaded:
     """Lay one layer over the other. Each is checked, also where another hides what it says."""
+    layers = [Layer(each.name, in_seconds(each.data), each.is_flag) for each in layers]
     merged: Json = {}
     for layer in layers:
         merged = merge(merged, layer.data)

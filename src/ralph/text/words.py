@@ -1,14 +1,9 @@
 """Times, counts, lists, numbers and money as people read them."""
 
-import re
 from collections.abc import Sequence
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_DURATION = re.compile(
-    rf"{_NUMBER}|(?=.)(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?"
-)
-_PART = re.compile(rf"({_NUMBER})([smhd]?)")
+DURATION = r"([0-9]+(?:\.[0-9]+)?)([smhd]?)"
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 
 
@@ -25,11 +20,19 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a duration as people write it: 90, 90s, 30m, 1.5h, 1h30m, 2d."""
-    if not _DURATION.fullmatch(text):
-        return None
-    parts = _PART.findall(text)
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+    """The seconds of a duration as people write it: 90, 90s, 30m, 1.5h, 2d."""
+    import re  # hooks have no need of it
+
+    found = re.fullmatch(DURATION, text)
+    return float(found[1]) * _SECONDS[found[2]] if found else None
+
+
+def written(seconds: float) -> str:
+    """The same as text that `seconds_of` reads: 90s, 30m, 8h."""
+    for unit in ("h", "m"):
+        if seconds and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:g}{unit}"
+    return f"{seconds:g}s"
 
 
 def counted(count: int, noun: str) -> str:

@@ -38,22 +38,22 @@ def _raised(flag: str, read: Callable[[str], float]) -> Callable[[str], Raise]:
 @command()
 @option(
     "-m, --max-iterations N",
-    "New limit of iterations (in tasks: of a task); +N: so many more.",
+    "New total of iterations (of tasks run: of each task); +N: so many more.  [default: as it is]",
     type=_raised("-m", at_least(1)),
 )
 @option(
     "--max-time DURATION",
-    "New limit of time, such as 8h; +2h: so much more.",
+    "New total of time; +2h: so much more.  [default: as it is]",
     type=_raised("--max-time", duration),
 )
 @option(
     "--max-cost USD",
-    "New limit of dollars; +5: so many more.",
+    "New total of dollars; +5: so many more.  [default: as it is]",
     type=_raised("--max-cost", dollars),
 )
 @option(
     "--max-tasks N",
-    "New limit of tasks, for a backlog; +N: so many more.",
+    "New total of tasks, of tasks run; +N: so many more.  [default: as it is]",
     type=_raised("--max-tasks", at_least(1)),
 )
 @option("-V, --verbose", "Say more about what happens.")
@@ -75,8 +75,9 @@ def resume(run: str | None, *, verbose: bool, in_json: bool, **limits: Raise | N
       ralph resume 3f2a --max-cost +5 --max-time +2h
                                 another run, by the last letters of its id
 
-    Exit codes: 0 for a paused run; 2 when there is no such run, it is complete, goes on by itself,
-    or is at a limit that was not raised. A run that goes on here ends with its own exit code.
+    Exit codes: 0 a paused run goes on; 2 there is no such run, it is complete, it
+    is not paused, or at a limit that was not raised. A run that goes on here ends
+    with its own exit code.
     """
     raises = [each for each in limits.values() if each is not None]
     there = found(run, "resume")

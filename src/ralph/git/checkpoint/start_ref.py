@@ -102,13 +102,14 @@ def forget_run(repository: Repository, run_dir: str) -> None:
     start = start_ref(run_dir)
     if repository.resolve(start) and not is_needed(repository, start, time.time()):
         forget_refs(repository, (start,))
+    if not repository.resolve(start):  # if the run goes on one day, it keeps what there is then
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(run_dir, KEPT))
     refs = os.path.dirname(start)
     forget_refs(repository, (f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
         if name in (CHECKPOINTS, VIEW) or name.startswith(SCRATCH):
             shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)
-    with suppress(OSError):  # if it goes on one day, it keeps what there is then
-        os.unlink(os.path.join(run_dir, KEPT))
 
 
 def forget_before(repository: Repository, run_dir: str, number: int) -> None:

@@ -326,9 +326,6 @@ def report_dict(report: Report) -> dict[str, Any]:
     """The run as one JSON object; null is what is not known, or not yet."""
     started, state, stop = report.started, report.state, report.state.stop
     assignment, limits = report.assignment, report.limits
-    asked = "pause" if report.asked.paused else None
-    if report.asked.cancels:
-        asked = "stop-now" if report.asked.cancels > 1 else "stop"
     return {
         "run": report.run,
         "profile": started.profile if started else None,
@@ -352,7 +349,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "pid": report.pid,
         "resume": _resume_dict(report),
         "wake_at": state.wake if report.life is Life.WAITING else None,
-        "asked": asked,
+        "asked": _asked(report.asked),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
         "workspace": started.workspace if started else None,
@@ -373,6 +370,12 @@ def report_dict(report: Report) -> dict[str, Any]:
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
     }
+
+
+def _asked(signals: Signals) -> str | None:
+    if signals.cancels:
+        return "stop-now" if signals.cancels > 1 else "stop"
+    return "pause" if signals.paused else None
 
 
 def _resume_dict(report: Report) -> dict[str, str] | None:
