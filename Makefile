@@ -4,7 +4,7 @@ RUN := $(PYTHON) -m
 # What decides and reads nothing: rooms, and modules of other rooms (tests/test_layers.py).
 PURE := text/* kernel/* guard/* review/* agents/streams/* loops/*/rules.py loops/*/prompt.py
 PURE += agents/login.py agents/prices.py files/json_edit.py gates/secret_files.py git/uncommitted_text.py
-PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.py journal/spending.py
+PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.py journal/spending.py journal/way_on.py
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py

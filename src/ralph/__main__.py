@@ -98,7 +98,8 @@ def _keeper_for(arguments: list[str], job: "Registered | None") -> "Launched | N
     """A run needs a keeper, which gets ready while we import (ADR 23)."""
     from ralph.runner.loops import is_run
 
-    runs = is_run(arguments) or (arguments[:1] and arguments[0].startswith("-"))
+    first = arguments[0] if arguments else ""
+    runs = is_run(arguments) or first.startswith("-") or " " in first  # a prompt
     if sys.platform != "linux" or not (runs or job is not None):
         return None
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments

@@ -13,7 +13,8 @@ from ralph.settings.load import load
 from ralph.settings.source import parse
 
 WHOLE = "allowed: a whole number, 1 or more."
-SECONDS = "allowed: seconds, more than 0, at most 1,000,000,000."
+OR_TEXT = ', or text such as "90s", "30m" or "8h".'
+SECONDS = f"allowed: seconds, more than 0, at most 1,000,000,000{OR_TEXT}"
 VALUE = "expected a value (text in double quotes, a number, true, false, null, [ or {)."
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
 
@@ -32,7 +33,7 @@ VALUES = [
     ('{"maxTime": false}', f"maxTime: found false; {SECONDS}"),
     (
         '{"maxWait": -0.5}',
-        "maxWait: found -0.5; allowed: seconds, from 0 to 1,000,000,000.",
+        f"maxWait: found -0.5; allowed: seconds, from 0 to 1,000,000,000{OR_TEXT}",
     ),
     (
         '{"maxCost": "5"}',

@@ -263,7 +263,7 @@ def test_the_object_has_everything_a_program_asks_for() -> None:
     assert shown["spent"] == SPENT
     assert (shown["reason"], shown["exit"], shown["ended_at"], shown["model"]) == (None,) * 4
     assert shown["findings"][0]["gate"] == "make test"
-    assert shown["limits"] == {"iterations": 10, "seconds": 7200, "cost_usd": 20}
+    assert shown["limits"] == {"iterations": 10, "seconds": 7200, "cost_usd": 20, "tasks": None}
 
 
 SPENT = {

@@ -9,6 +9,10 @@ import click
 
 from ralph.kernel.verdict import Reason
 
+_UNITS = [  # of options, by their metavars
+    ("DURATION", "seconds, or with a unit: 90s, 30m, 8h, 2d"),
+    ("USD", "dollars, such as 5 or 0.50"),
+]
 Commands = Mapping[str, tuple[str, str, str]]  # the module, the name in it, and a line about it
 
 
@@ -24,6 +28,19 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, help: str | None = None, **kwargs: Any) -> None:  # noqa: A002, ANN401
         super().__init__(*args, **_parts(help) | kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options, and below them the units of what they take."""
+        super().format_options(ctx, formatter)
+        taken = {getattr(param, "metavar", None) for param in self.params}
+        if units := [unit for unit in _UNITS if unit[0] in taken]:
+            with formatter.section("Units"):
+                formatter.write_dl(units)
+
+
+def is_prompt(word: str) -> bool:
+    """True for an argument that holds a blank between words: no command or option does."""
+    return len(word.split()) > 1
 
 
 def command(name: str | None = None, **more: Any) -> Callable[[Callable[..., Any]], Command]:  # noqa: ANN401
@@ -90,8 +107,6 @@ class LazyGroup(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] in self._lazy():
             return super().resolve_command(ctx, args)
-        if " " in args[0] and ctx.parent is None:
-            raise click.UsageError("a prompt goes with -p: ralph run -p 'what to do'.", ctx)
         import difflib
 
         near = difflib.get_close_matches(args[0], self._lazy(), 1)

@@ -28,15 +28,15 @@ from ralph.ui.style import Style, Tone, is_terminal, leaves_within, style_here
 _LOOK_EVERY = 0.25
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _of_a_task = together(
-    option("--task-dir DIR", "The task's directory. Default: $TASK_FOLDER."),
+    option("--task-dir DIR", "The task's directory.  [default: $TASK_FOLDER]"),
     option("--project", "Use the bus of the task's project instead."),
     json_lines,
     in_directory,
 )
 _chosen = together(
-    option("--since ID", "Only messages after this one."),
+    option("--since ID", "Only messages after this one.  [default: all]"),
     option("--type T", "Only this type; repeat for more.", "kinds", multiple=True),
-    option("-n, --last N", "Only the last N messages.", type=at_least(0)),
+    option("-n, --last N", "Only the last N messages.  [default: all]", type=at_least(0)),
     _of_a_task,
 )
 

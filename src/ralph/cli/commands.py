@@ -3,7 +3,7 @@
 import click
 
 from ralph import __version__
-from ralph.cli.base import LazyGroup
+from ralph.cli.base import LazyGroup, is_prompt
 from ralph.runner.loops import LOOPS
 
 COMMANDS = {
@@ -19,7 +19,7 @@ COMMANDS = {
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
-    "resume": ("ralph.cli.runs.steer", "Continue a run that was paused, stopped or killed."),
+    "resume": ("ralph.cli.runs.resume", "Continue a run that was paused, or has ended."),
     "notify": ("ralph.cli.notify", "Try how you are told that a run has ended."),
     "clean": ("ralph.cli.runs.clean", "Remove old runs, and what was kept for them."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
@@ -67,7 +67,7 @@ def commands() -> dict[str, tuple[str, str, str]]:
 def ralph() -> None:
     """Run AI coding agents in a loop until the work is done, and prove that it is done.
 
-    `ralph -p ...` is short for `ralph run -p ...`.
+    `ralph "what to do"` and `ralph -p ...` are short for `ralph run`.
 
     Examples:
       ralph demo                            what it is about, in a few seconds
@@ -79,9 +79,11 @@ def ralph() -> None:
 
 
 def with_command(arguments: list[str]) -> list[str]:
-    """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
+    """`ralph -p x` and `ralph "do x"` are of `ralph run`, and `ralph -C dir explain` is `ralph
+    explain -C dir`."""
     if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in commands():
         return [arguments[2], *arguments[:2], *arguments[3:]]
     ours = ("-h", "--help", "-v", "--version")
-    to_run = arguments and arguments[0].startswith("-") and arguments[0] not in ours
+    first = arguments[0] if arguments else ""
+    to_run = is_prompt(first) or (first.startswith("-") and first not in ours)
     return ["run", *arguments] if to_run else arguments

@@ -40,7 +40,8 @@ def guard() -> None:
 @guard.command()
 @click.argument("command", nargs=-1, required=True)
 @option(
-    f"--level [{'|'.join(LEVELS)}]", "Judge at this level instead of the settings' guard.level."
+    f"--level [{'|'.join(LEVELS)}]",
+    "Judge at this level.  [default: guard.level of the settings, else standard]",
 )
 @option("--explain", "Name the rule and its level, and how to allow it.")
 @the_usual

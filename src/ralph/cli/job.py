@@ -50,7 +50,7 @@ _REMEDY = "Make room, make it writable, or name another with --task-dir DIR."
 
 @command(context_settings={"allow_interspersed_args": False})
 @passed_on
-@option("--task-dir DIR", "The task's folder; without it $TASK_FOLDER.")
+@option("--task-dir DIR", "The task's folder.  [default: $TASK_FOLDER]")
 @option("--json", "Print only JSON objects on stdout; the output goes to files.", "in_json")
 @in_directory
 def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int:

@@ -25,8 +25,8 @@ from ralph.text.plain import clean, safe
 VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID")
 _of_session = option(
     "--session ID",
-    "The agent's session. Default: what its host says in $CLAUDE_CODE_SESSION_ID, "
-    "$CODEX_THREAD_ID or $GEMINI_SESSION_ID.",
+    "The agent's session.  [default: what its host says in $CLAUDE_CODE_SESSION_ID, "
+    "$CODEX_THREAD_ID or $GEMINI_SESSION_ID]",
 )
 _LONGEST = 60  # characters of a task in a list
 _HIDDEN = "\0"  # in front of words that click would take for flags; no argument can hold it
@@ -76,13 +76,18 @@ def _is_of_task(word: str) -> bool:
 @click.argument("task", nargs=-1)
 @_of_session
 @option(
-    "--max-iterations N", "Maximum number of held stops; 0: no limit. [50]", default="50", type=str
+    "--max-iterations N",
+    "Maximum number of held stops; 0: no limit.  [default: 50]",
+    default="50",
+    type=str,
 )
-@option("--completion-promise P", "The promise that ends the loop. [DONE]", default="DONE")
-@option("--min-tool-calls M", "Minimum number of tool calls; 0: none. [1]", default="1")
+@option(
+    "--completion-promise P", "The promise that ends the loop.  [default: DONE]", default="DONE"
+)
+@option("--min-tool-calls M", "Minimum number of tool calls; 0: none.  [default: 1]", default="1")
 @option(
     f"--on-promise-no-work {'|'.join(POLICIES)}",
-    "What to do about a promise without work. [reject]",
+    "What to do about a promise without work.  [default: reject]",
     default="reject",
 )
 @option("--gate CMD", "A command that must succeed first; repeat for more.", multiple=True)

@@ -12,8 +12,8 @@ import click
 
 from ralph.runner import arguments
 from ralph.sandbox.names import BACKENDS
+from ralph.text.words import seconds_of
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DIRECTORY = "ralph.directory"  # in a context's meta: what `-C` was given
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 current_directory = arguments.current_directory  # where `-C` leads to
@@ -40,10 +40,10 @@ def at_least(least: int) -> Callable[[str], int]:
 
 def duration(value: str) -> float:
     """Seconds, or `90s`, `30m`, `2h`."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", value, re.ASCII)
-    if found is None:
+    seconds = seconds_of(value)
+    if seconds is None:
         raise click.BadParameter(f"{value!r} is not a duration such as 90, 90s, 30m or 2h.")
-    return float(found[1]) * _UNITS[found[2]]
+    return seconds
 
 
 def dollars(value: str) -> float:
@@ -134,20 +134,44 @@ passed_on = click.argument(
 
 
 def which_agent(model: str = "--model NAME") -> Callable[[_Function], _Function]:
+    named = {"callback": _no_number} if "-m" in model.replace(",", " ").split() else {}
     return together(
-        option("--agent COMMAND", "The agent: claude, codex, amp, gemini, opencode, any command."),
-        option(model, "The agent's model.", shell_complete=completed_by("models")),
+        option(
+            "--agent COMMAND",
+            "The agent: claude, codex, amp, gemini, opencode, any command.  [default: the first of "
+            "these on PATH]",
+        ),
+        option(
+            model,
+            "The agent's model.  [default: the agent's own choice]",
+            shell_complete=completed_by("models"),
+            **named,
+        ),
     )
 
 
+def _no_number(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Elsewhere `-m` is the limit of iterations."""
+    if value is not None and re.fullmatch(r"[+-]?[0-9]+", value):
+        words = f"{value!r} is no model: did you mean -n {int(value)}?"
+        raise click.BadParameter(words, ctx, param)
+    return value
+
+
 agent_patience = together(
-    option("--timeout DURATION", "Stop a turn that takes longer."),
-    option("--idle-timeout DURATION", "Stop a turn that is silent for longer."),
-    option("--stop-grace DURATION", "Time to finish after Ctrl+C."),
+    option("--timeout DURATION", "Stop a turn that takes longer.  [default: no limit]"),
+    option(
+        "--idle-timeout DURATION",
+        "Stop a turn that prints nothing for longer.  [default: no limit]",
+    ),
+    option(
+        "--stop-grace DURATION",
+        "Time for the turn to finish after Ctrl+C.  [default: as long as it takes]",
+    ),
 )
 looks = together(
-    option("--emoji/--no-emoji", "Use emoji as markers."),
-    option("--color/--no-color", "Use colours."),
+    option("--emoji/--no-emoji", "Use emoji as markers.  [default: on a terminal]"),
+    option("--color/--no-color", "Use colours.  [default: on a terminal, without NO_COLOR]"),
 )
 
 
@@ -172,33 +196,44 @@ notify_by = option(
 )
 run_display = together(
     option(
-        "--stream-agent-output/--no-stream-agent-output", "Show the agent's output as it comes."
+        "--stream-agent-output/--no-stream-agent-output",
+        "Show the agent's output as it comes.  [default: show it]",
     ),
     option("-V, --verbose", "Say more about what happens."),
     looks,
-    option("--timestamps/--no-timestamps", "Print the time before each line."),
+    option("--timestamps/--no-timestamps", "Print the time before each line.  [default: no times]"),
     notify_by,
     option("--detach", "Run in the background, also after you log out."),
 )
 shown_credentials = option(
     "--sandbox-show PATH",
-    "Show credentials that a sandbox hides, such as ~/.aws.",
+    "Show credentials that a sandbox hides, such as ~/.aws; repeat for more.  [default: none]",
     multiple=True,
     callback=lambda _context, _option, paths: list(paths) or None,
 )
 
 
-def run_options(model: str = "--model NAME") -> Callable[[_Function], _Function]:
-    """Options of every loop whose turns may be sandboxed."""
+def run_options(
+    model: str = "--model NAME",
+    *,
+    time: str = "no limit",
+    cost: str = "no limit",
+    sandbox: str = "work in place",
+) -> Callable[[_Function], _Function]:
+    """Options of every loop whose turns may be sandboxed, with the words for its defaults."""
     return together(
         which_agent(model),
-        option("--max-time DURATION", "Stop the run after this time, such as 8h."),
-        option("--max-cost USD", "Stop the run after this many dollars."),
-        option("--max-wait DURATION", "Stop the run after this much waiting in total."),
+        option("--max-time DURATION", f"Stop the run after this time of work.  [default: {time}]"),
+        option("--max-cost USD", f"Stop the run after this many dollars.  [default: {cost}]"),
+        option(
+            "--max-wait DURATION",
+            "Stop the run after this much waiting for the provider, in total.  [default: 24h]",
+        ),
         agent_patience,
         option(
             "--sandbox [=NAME]",
-            "Run each turn in a sandbox; a failed turn is undone.",
+            "Run each turn in a sandbox, the best there is or this one; a failed turn is undone.  "
+            f"[default: {sandbox}]",
             is_flag=False,
             flag_value="auto",
             type=click.Choice(["auto", *BACKENDS]),
@@ -210,7 +245,7 @@ def run_options(model: str = "--model NAME") -> Callable[[_Function], _Function]
         ),
         option(
             "--network off|on|HOST,...",
-            "Hosts that a sandbox may reach besides the agent's provider.",
+            "Hosts that a sandbox may reach besides the agent's provider.  [default: no others]",
         ),
         shown_credentials,
         run_display,

@@ -24,14 +24,20 @@ from ralph.cli.params import (
 @option("-p, --prompt TEXT", "What to do; without it TASK.md says so.")
 @option("-f, --prompt-file FILE", "Read the prompt from FILE before each attempt; - is stdin.")
 @which_agent()
-@option("--max-restarts N", "Maximum number of attempts.", type=at_least(0), default="100")
-@option("--restart-delay DURATION", "Time between two attempts.", default="1")
+@option(
+    "-m, --max-iterations, --max-restarts N",
+    "Maximum number of attempts.",
+    "max_restarts",
+    type=at_least(0),
+    default="100",
+)
+@option("--restart-delay DURATION", "Time between two attempts.", default="1s")
 @option(
     "--wait-timeout DURATION",
     "Maximum wait, after DONE, for the agent and its child runs.",
-    default="300",
+    default="5m",
 )
-@option("--poll-interval DURATION", "How often that wait looks for child runs.", default="1")
+@option("--poll-interval DURATION", "How often that wait looks for child runs.", default="1s")
 @agent_patience
 @run_display
 @json_lines

@@ -283,6 +283,12 @@ class IgnoreRules:
     def remember(self, ignored: Iterable[str]) -> None:
         """Keep the rules of now, and what they ignore."""
         self.known = frozenset(ignored)
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep the rules of now, unless there are some: another run may have tidied them up."""
+        if os.path.isdir(self._directory):
+            return
         with writing_state(self._directory):
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
         names = self._view.ask("ls-files", "-z", "--", *_IGNORE_RULES)

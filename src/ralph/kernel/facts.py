@@ -29,10 +29,13 @@ class Started:
 
 @value
 class Resumed:
-    """A cut-off run goes on in another process; the time between does not count."""
+    """A run that was cut off, or had ended, goes on in another process; the time between does not
+    count, and a stop is taken back (ADR 35)."""
 
     time: float
     pid: int
+    limits: Limits | None = None  # from here on; None: as before
+    raised: tuple[tuple[str, float], ...] = ()  # settings that a person gave the run for it
 
 
 @value

@@ -12,6 +12,7 @@ class Limits:
     iterations: int | None = None
     seconds: float | None = None
     dollars: float | None = None
+    tasks: int | None = None  # taken up, of a backlog; a rule of its own counts them
 
 
 @value

@@ -6,7 +6,7 @@ from functools import reduce
 
 from ralph.kernel import facts
 from ralph.kernel.findings import Finding, Repeats, repeated
-from ralph.kernel.limits import Spent
+from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import replace, value
@@ -51,6 +51,8 @@ class RunState:
 
     phase: Phase = Phase.OPENING
     time: float = 0.0  # of the last fact
+    limits: Limits = Limits()  # those of the run
+    raised: tuple[tuple[str, float], ...] = ()  # settings that a person has raised since it began
     spent: Spent = Spent()  # up to the last fact
     spent_before_task: Spent = Spent()  # when the first turn of this task began
     iteration: int = 0
@@ -113,6 +115,11 @@ class RunState:
         return self.assignment.task if self.assignment else ""
 
     @property
+    def has_ended(self) -> bool:
+        """The run is over, and was not only interrupted."""
+        return self.stop is not None and not is_interrupted(self.stop)
+
+    @property
     def at_work(self) -> frozenset[str]:
         return frozenset(sent.assignment.task for sent in self.crew)
 
@@ -129,10 +136,12 @@ def fold(state: RunState, fact: facts.Fact) -> RunState:
     """The state after one more fact."""
     state = _at(state, fact)
     match fact:
-        case facts.Started() | facts.Checking() | facts.Checked():
+        case facts.Checking() | facts.Checked():
             return state
+        case facts.Started():
+            return replace(state, limits=fact.limits)
         case facts.Resumed():
-            return _resumed(state)
+            return _resumed(_raised(state, fact))
         case facts.Began():
             return _began(state, fact)
         case facts.Ended():
@@ -183,8 +192,16 @@ def _noted(
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
 
 
+def _raised(state: RunState, fact: facts.Resumed) -> RunState:
+    limits = state.limits if fact.limits is None else fact.limits
+    raised = {**dict(state.raised), **dict(fact.raised)}
+    return replace(state, limits=limits, raised=tuple(raised.items()))
+
+
 def _resumed(state: RunState) -> RunState:
     """A turn that was cut off is taken again, and a stop that was asked for is forgotten."""
+    if state.has_ended:
+        return _reopened(state)
     if state.unsettled is not None:
         return replace(state, verdict=state.unsettled, unsettled=None, stop=None)
     if not is_interrupted(state.verdict):
@@ -199,6 +216,33 @@ def _resumed(state: RunState) -> RunState:
     return replace(state, phase=Phase.OPENING, turn=None)
 
 
+def _reopened(state: RunState) -> RunState:
+    """A run that had ended goes on with another turn. What was spent stays spent; patience with the
+    agent begins anew. A task in the middle was left as if for another run, and is begun again."""
+    failure = state.turn.failure if state.turn else None
+    found = tuple(dict.fromkeys(finding.feedback() for finding in state.findings))
+    return replace(
+        state,
+        phase=Phase.OPENING,
+        verdict=None,
+        stop=None,
+        again=failure is not None and failure.passes,  # the provider's fault: it did not count
+        task_iteration=0,
+        feedback=found or state.feedback,
+        failures=0,
+        stalls=0,
+        objected=(),
+        refusals=0,
+        sent_back=0,
+        waits=0,
+        overloads=0,
+        waited=0.0,
+        wake=None,
+        barren=(),
+        recalled=None,
+    )
+
+
 def _cut_off(state: RunState) -> RunState:
     """The turn is taken again. If its agent was started, what it cost is not known."""
     spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
@@ -211,6 +255,8 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         number = state.task_iteration + (fact.iteration != state.iteration)
         state = replace(state, task_iteration=number)
     else:
+        if not state.task_iteration and task != state.task:
+            state = replace(state, feedback=())  # of a task that a run has left in the middle
         state = replace(
             state,
             task_iteration=1,

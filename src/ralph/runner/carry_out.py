@@ -17,7 +17,7 @@ from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.ledger import Ledger
 from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
-from ralph.journal.recovery import History, recover
+from ralph.journal.recovery import History
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, run
 from ralph.kernel.facts import Fact, Resumed, Started
@@ -31,7 +31,7 @@ from ralph.runner.agent_setup import build_agent
 from ralph.runner.display import Attention, Display, Recorder, merged
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
-from ralph.runner.kept import keep_plan, plan_again
+from ralph.runner.kept import keep_plan
 from ralph.runner.plan import Plan, loop_named
 from ralph.runner.wired import AgentReaders, RunContext
 from ralph.text.redact import redact, redacted_json
@@ -45,12 +45,12 @@ def execute(name: str, invocation: Invocation) -> int:
         return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
-    with _locked(plan, run_id):
+    with locked(plan, run_id):
         plan.loop.begin(plan)
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
-        return _carried_out(invocation, plan, run_dir, History())
+        return carried_out(invocation, plan, run_dir, History())
 
 
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
@@ -73,22 +73,15 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     return 0
 
 
-def go_on(invocation: Invocation, run_dir: str) -> int:
-    """Carry on a run that was cut off or asked to stop, with its own settings and counters."""
-    plan = plan_again(invocation, run_dir)
-    with _locked(plan, os.path.basename(run_dir)):
-        history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
-        SignalFiles(run_dir).forget()
-        return _carried_out(invocation, plan, run_dir, history)
-
-
-def _carried_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> int:
+def carried_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> int:
+    """One run, as its loop carries it out; the exit code."""
     with claimed(plan.scope) if plan.loop.claims else nullcontext():
         return (plan.loop.carry_out or carry_out)(invocation, plan, run_dir, history).exit_code
 
 
 @contextmanager
-def _locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
+def locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
+    """Hold the lock of the run's scope; what a dead owner has left is ended first."""
     path = os.path.join(plan.project, LOCK_NAME)
     owner = read_owner(path)
     if owner is not None and not owner.is_alive() and sys.platform == "linux":
@@ -135,7 +128,7 @@ def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: Hi
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
         state = first_state(plan, run_dir, wired.policy.name, recorder, history)
         stop = run(wired.policy, ports, state)
-        if stop.reason is not Reason.INTERRUPTED:  # nobody asks any more what would be committed
+        if stop.reason is Reason.COMPLETED:  # nobody asks any more what would be committed
             shutil.rmtree(os.path.join(run_dir, "view"), ignore_errors=True)
     display.end(stop, journal.path)
     return stop.reason
@@ -166,7 +159,10 @@ def first_state(
     """The state in which the engine begins; what leads there is recorded."""
     now, pid = time.time(), os.getpid()
     # What happened before the crash first: the time since then does not count.
-    first: tuple[Fact, ...] = (*history.recovered, Resumed(now, pid))
+    first: tuple[Fact, ...] = (
+        *history.recovered,
+        Resumed(now, pid, plan.limits, plan.raised),
+    )
     if not history.facts:
         started = Started(
             time=now,

@@ -30,6 +30,15 @@ PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
 
 
 @value
+class Raise:
+    """A limit that a person gives a run that goes on."""
+
+    flag: str
+    amount: float
+    more: bool = False  # on top of what the limit is; else the new total
+
+
+@value
 class Invocation:
     """A command as typed, with its directory, environment and streams."""
 

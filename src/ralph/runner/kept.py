@@ -14,47 +14,69 @@ from ralph.files.state_dir import write_atomically, writing_state
 
 if TYPE_CHECKING:
     from ralph.runner.invocation import Invocation
-    from ralph.runner.plan import LoopWork, Plan
+    from ralph.runner.plan import Past, Plan
 
 PLAN = "plan.json"  # in a run's directory
+RAISED = "ralph resume"  # the origin of settings that a person has raised since the run began
 
 
-def keep_plan(plan: "Plan[LoopWork]", run_dir: str) -> None:
+def keep_plan(plan: "Plan[Any]", run_dir: str) -> None:
     """Write down what the run is to do, for this user only: it may hold secrets."""
+    from ralph.settings.load import said_beside_files
+
+    loaded = plan.loaded
     kept = {
         "loop": plan.loop_name,
-        "settings": plan.loaded.merged,
-        "untried": plan.untried,
+        "settings": loaded.merged,
+        "said": said_beside_files(loaded),
         "work": plan.work.kept(),
     }
     with writing_state(run_dir):
         write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
 
 
-def work_of(run_dir: str, loop: str) -> Mapping[str, Any] | None:
-    """The work of a run of that loop; None if it was another loop's, or cannot be read."""
+def kept_plan(run_dir: str) -> Mapping[str, Any] | None:
+    """What was kept of a run: its `loop` and its `work`; None if that cannot be read."""
     try:
         with open_regular(os.path.join(run_dir, PLAN)) as file:
             kept = json.load(file)
-        return dict(kept["work"]) if kept["loop"] == loop else None
+        return {"loop": str(kept["loop"]), "work": dict(kept["work"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def plan_again(invocation: "Invocation", run_dir: str) -> "Plan[LoopWork]":
-    """The plan of a run that was begun before: its own settings and prompt, as they were then."""
+def work_of(run_dir: str, loop: str) -> Mapping[str, Any] | None:
+    """The work of a run of that loop; None if it was another loop's, or cannot be read."""
+    kept = kept_plan(run_dir)
+    return kept["work"] if kept is not None and kept["loop"] == loop else None
+
+
+def plan_again(
+    invocation: "Invocation", past: "Past", raised: Mapping[str, float] = {}
+) -> "Plan[Any]":
+    """The plan of a run that was begun before: its own prompt and settings, as they were then. Of
+    one that had ended the files are read again, below its flags; over all lie the limits that were
+    raised since."""
+    from ralph.kernel.value import replace
     from ralph.runner.plan import loop_named
-    from ralph.settings.load import ASSUMED, changed, combine
+    from ralph.settings.load import combine, file_layers
+    from ralph.settings.paths import nested
     from ralph.settings.source import Layer
 
-    path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
+    path, run = os.path.join(past.directory, PLAN), os.path.basename(past.directory)
     try:
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
-        loaded = combine([Layer(f"run {run}", kept["settings"])])
-        if kept.get("untried"):
-            loaded = changed(loaded, "guardrails", kept["settings"]["guardrails"], ASSUMED)
-        return loop_named(kept["loop"]).again(invocation, loaded, kept["work"], run_dir)
+        layers = [Layer(f"run {run}", kept["settings"])]
+        said = [Layer(origin, values, is_flag=True) for origin, values in kept["said"].items()]
+        if past.state.has_ended and (layers := file_layers(invocation.workspace)):
+            # What was assumed gives way to what a person has written meanwhile.
+            said = [layer for layer in said if layer.name.startswith("-")]
+        layers += said
+        for name, amount in {**dict(past.state.raised), **raised}.items():
+            layers.append(Layer(RAISED, nested(name.split("."), amount), is_flag=True))
+        plan = loop_named(kept["loop"]).again(invocation, combine(layers), kept["work"], past)
+        return replace(plan, raised=tuple(raised.items()))
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
         message = f"cannot read what run {run} was to do: {path}: {why}"

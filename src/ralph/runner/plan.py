@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
@@ -13,6 +14,7 @@ from ralph.git.scm import task_words
 from ralph.kernel.limits import Limits, Prices
 from ralph.kernel.ports import Policy
 from ralph.kernel.rules import Patience
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals
@@ -49,19 +51,39 @@ _Work_co = TypeVar("_Work_co", bound=LoopWork, covariant=True)
 _Work = TypeVar("_Work", bound=LoopWork)
 
 
+RUN_LIMITS = {  # by the flag of `ralph resume`: the settings that hold the limit
+    "-m": ("maximumIterations",),
+    "--max-time": ("maxTime",),
+    "--max-cost": ("maxCost",),
+}
+
+
+@value
+class Past:
+    """A run that goes on: where it is kept, and how far it has come."""
+
+    directory: str
+    state: RunState
+
+
 @value
 class Loop:
     read: Callable[[Invocation], "Plan[Any]"]  # the command, into a plan; nothing is made
-    again: Callable[[Invocation, Loaded, Mapping[str, Any], str], "Plan[Any]"]  # to resume a run
+    again: Callable[[Invocation, Loaded, Mapping[str, Any], "Past"], "Plan[Any]"]  # to resume a run
     wire: Callable[["Plan[Any]", RunContext], Wired]
     policy: Callable[[Loaded], Policy]  # with its ladders as these settings have them, to look at
-    first: Callable[["Plan[Any]"], Policy] | None = None  # for `--dry-run`: it settles nothing
+    first: Callable[["Plan[Any]"], Policy] | None = (
+        None  # to look at what comes: it settles nothing
+    )
     none_first: tuple[str, str] = ("nothing can be started", "")  # that, and what to type
+    about: Callable[[Mapping[str, Any]], str] = lambda _: ""  # what it is to do, of what was kept
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: RUN_LIMITS)
     unattended: bool = True  # a sandbox is permission enough for the agent
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
     begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock
     ready: Callable[["Plan[Any]", RunContext], "Plan[Any]"] = lambda plan, _: plan  # to be wired
+    supersedes: bool = False  # a run leaves nothing for an earlier one to go on with
     claims: bool = False  # its scope may be shared by people who share no state directory
     marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
     jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()
@@ -132,6 +154,7 @@ class Plan(Generic[_Work_co]):
     workers: int = 1  # how many tasks are worked on at once
     lead: str = ""  # the run that a worker belongs to
     task: str = ""  # the worker's
+    raised: tuple[tuple[str, float], ...] = ()  # limits that a person gives the run to go on
 
     @property
     def loop(self) -> Loop:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ralph.settings.load import Loaded
-from ralph.settings.paths import Json, Path, dotted
+from ralph.settings.paths import Json, Path, dotted, walk
 from ralph.settings.schema import Settings
 from ralph.text.redact import redact
 from ralph.text.secrets import secret_among, secret_flags, secret_urls, secrets_of
 
 DEFAULT = "default"
+_OF_NUMBERS = ("type", "minimum", "exclusiveMinimum", "maximum")
 _HIDDEN = (("agent", "env", "set"), ("notify", "urls"))  # apprise has passwords in URLs
 _WIDEST = 44  # a longer value pushes its origin out of the column instead of all others
 
@@ -59,6 +60,11 @@ def json_schema() -> Json:
     """The JSON Schema of a settings file. The loader takes a little more: null for the default
     of any key, and `failAction` in any case."""
     schema = msgspec.json.schema(Settings)
+    for _, node in walk(schema):
+        if isinstance(node, dict) and node.get("type") == "number" and "pattern" in node:
+            text = {"type": "string", "pattern": node.pop("pattern")}
+            bounds = {name: node.pop(name) for name in _OF_NUMBERS if name in node}
+            node["anyOf"] = [bounds, text]
     prices = schema["$defs"]["PriceSettings"]["properties"]
     prices["cached"] = {**prices["cacheRead"], "description": "Another name of cacheRead."}
     return {

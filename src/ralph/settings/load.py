@@ -9,8 +9,10 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+import msgspec.structs
 
 from ralph.errors import ConfigError
+from ralph.settings.durations import in_seconds
 from ralph.settings.paths import Json, Path, dotted, has, leaves, nested
 from ralph.settings.problems import SettingsProblem, problems
 from ralph.settings.schema import Settings
@@ -39,17 +41,35 @@ def load(
     `overrides` maps a dotted path to a value and the flag it came from:
     `{"agent.model": ("opus", "--model")}`. A value of None is a flag that was not given.
     """
-    layers = [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
+    flags = (
+        Layer(flag, nested(path.split("."), value), is_flag=True)
+        for path, (value, flag) in overrides.items()
+        if value is not None
+    )
+    layers = file_layers(workspace)
     if not layers and (found := assumed()):
         layers.append(Layer(ASSUMED, found, is_flag=True))
-    for path, (value, flag) in overrides.items():
-        if value is not None:
-            layers.append(Layer(flag, nested(path.split("."), value), is_flag=True))
-    return combine(layers)
+    return combine([*layers, *flags])
+
+
+def file_layers(workspace: str) -> list[Layer]:
+    """What the settings files of a workspace say, the lower one first."""
+    return [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
+
+
+def said_beside_files(loaded: Loaded) -> dict[str, Json]:
+    """What flags have set, or was assumed, by its origin: to be laid over the files once more."""
+    said: dict[str, Json] = {}
+    for path, value in leaves(dict(loaded.merged)):
+        origin = loaded.origins[dotted(path)]
+        if origin not in (SETTINGS, LOCAL):
+            said[origin] = merge(said.get(origin, {}), nested(path, value))
+    return said
 
 
 def combine(layers: Sequence[Layer]) -> Loaded:
     """Lay one layer over the other. Each is checked, also where another hides what it says."""
+    layers = [Layer(each.name, in_seconds(each.data), each.is_flag) for each in layers]
     merged: Json = {}
     for layer in layers:
         merged = merge(merged, layer.data)
@@ -76,6 +96,15 @@ def changed(loaded: Loaded, key: str, value: object, origin: str) -> Loaded:
     settings = msgspec.convert(_without_nulls(merged), Settings)
     origins = {**loaded.origins, key: origin}
     return Loaded(settings=settings, files=loaded.files, origins=origins, merged=merged)
+
+
+def value_at(settings: Settings, path: str) -> Any:  # noqa: ANN401  what a setting may hold
+    """The setting in force at a dotted path."""
+    found: Any = settings
+    for key in path.split("."):
+        name = next(f.name for f in msgspec.structs.fields(found) if f.encode_name == key)
+        found = getattr(found, name)
+    return found
 
 
 def merge(base: Json, over: Json) -> Json:

@@ -10,8 +10,12 @@ from msgspec import Meta, Struct, field
 
 from ralph.kernel.limits import Prices
 from ralph.kernel.verdict import Placement
+from ralph.text.words import DURATION
 
 _MOST = 1_000_000_000
+AS_TEXT = f"^{DURATION}$"  # a duration as text, see `durations`
+_OR_TEXT = ', or text such as "90s", "30m" or "8h"'
+_AS_TEXT = {"extra_json_schema": {"pattern": AS_TEXT}}
 
 
 def allows(words: str, **bounds: Any) -> Meta:  # noqa: ANN401  the bounds of msgspec
@@ -28,9 +32,11 @@ Word = Annotated[str, allows("text that is not blank", pattern=r"\S")]
 VariableName = Annotated[str, allows("the name of an environment variable", pattern=r"^[^=]+$")]
 Count = Annotated[int, allows("a whole number, 0 or more", ge=0)]
 PositiveCount = Annotated[int, allows("a whole number, 1 or more", ge=1)]
-Seconds = Annotated[float, allows(f"seconds, from 0 to {_MOST:,}", ge=0, le=_MOST)]
+Seconds = Annotated[
+    float, allows(f"seconds, from 0 to {_MOST:,}{_OR_TEXT}", **_AS_TEXT, ge=0, le=_MOST)
+]
 PositiveSeconds = Annotated[
-    float, allows(f"seconds, more than 0, at most {_MOST:,}", gt=0, le=_MOST)
+    float, allows(f"seconds, more than 0, at most {_MOST:,}{_OR_TEXT}", **_AS_TEXT, gt=0, le=_MOST)
 ]
 PositiveDollars = Annotated[
     float, allows(f"dollars, more than 0, at most {_MOST:,}", gt=0, le=_MOST)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+DURATION = r"([0-9]+(?:\.[0-9]+)?)([smhd]?)"
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 
 
@@ -17,6 +19,22 @@ def duration(seconds: float) -> str:
     return f"{whole // size}{large}" + (f"{rest}{small}" if rest else "")
 
 
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration as people write it: 90, 90s, 30m, 1.5h, 2d."""
+    import re  # hooks have no need of it
+
+    found = re.fullmatch(DURATION, text)
+    return float(found[1]) * _SECONDS[found[2]] if found else None
+
+
+def written(seconds: float) -> str:
+    """The same as text that `seconds_of` reads: 90s, 30m, 8h."""
+    for unit in ("h", "m"):
+        if seconds and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:g}{unit}"
+    return f"{seconds:g}s"
+
+
 def counted(count: int, noun: str) -> str:
     """1 line, 2 lines."""
     return f"{count} {noun if count == 1 else noun + 's'}"
@@ -26,6 +44,12 @@ def listed(names: Sequence[str], most: int = 10, between: str = ", ") -> str:
     """a, b and 3 more."""
     shown = between.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def quoted(text: str, most: int = 60) -> str:
+    """The first line of a text in quotes, cut where it is long."""
+    first = next(iter(text.strip().splitlines()), "")
+    return f'"{first}"' if len(first) <= most else f'"{first[: most - 3]}..."'
 
 
 def number(value: int) -> str:

@@ -57,7 +57,8 @@ def narrate(
         case facts.Resumed():
             cut = f": {briefing.turn} {briefing.number(before)} was cut off"
             whole = f" after {counted(before.iteration, briefing.turn)}"
-            yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}", Tone.HEAD)
+            raised = "".join(f", {name} is now {amount:g}" for name, amount in fact.raised)
+            yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}{raised}", Tone.HEAD)
         case facts.Began() | facts.Launching():
             yield from _starting(fact, before, after, briefing)
         case facts.Ended():

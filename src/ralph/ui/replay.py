@@ -13,7 +13,7 @@ from ralph.kernel import events
 from ralph.kernel.events import Speaker
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
 from ralph.kernel.limits import Spent
-from ralph.kernel.state import NEW, fold
+from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Stop
@@ -119,13 +119,16 @@ class PeopleTeller:
         self._now = 0.0
         self._formatter = Formatter(inner, lambda: self._now)
         self._briefing = Briefing(journal=journal)
+        self._started: Started | None = None
         self._state = NEW
 
     def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[str]:
         self._now = fact.time
         before, self._state = self._state, fold(self._state, fact)
         if isinstance(fact, Started):
-            briefing = briefing_of(fact, self._briefing.journal)
+            self._started = fact
+        if isinstance(fact, Started | Resumed) and self._started is not None:
+            briefing = briefing_of(self._started, self._briefing.journal, self._state)
             self._briefing = replace(briefing, worker=bool(self._tag))
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
@@ -180,8 +183,8 @@ class JsonTeller:
 Teller = PeopleTeller | JsonTeller  # tells facts and events as lines; `now` is when they happened
 
 
-def briefing_of(started: Started, journal: str) -> Briefing:
-    """The briefing of a reader, as far as the journal knows it."""
+def briefing_of(started: Started, journal: str, state: RunState | None = None) -> Briefing:
+    """The briefing of a reader, as far as the journal knows it; `state` knows of new limits."""
     try:
         found = json.loads(started.settings)
     except ValueError:
@@ -190,12 +193,14 @@ def briefing_of(started: Started, journal: str) -> Briefing:
     loop = settings.get("loop")
     most = loop.get("maxIterationsPerTask") if isinstance(loop, dict) else None
     per_task = most if isinstance(most, int) else ITERATIONS_PER_TASK  # told only where it is set
+    limits, raised = (state.limits, state.raised) if state else (started.limits, ())
+    per_task = int(dict(raised).get("loop.maxIterationsPerTask", per_task))
     guardrails: list[str] = []
     with suppress(KeyError, TypeError):  # settings of another time: told as any other gate
         guardrails.extend(str(found["command"]) for found in settings.get("guardrails") or [])
     tasks = started.profile == "tasks"
     return Briefing(
-        iterations=per_task if tasks else started.limits.iterations,
+        iterations=per_task if tasks else limits.iterations,
         guardrails=frozenset(guardrails),
         journal=journal,
         attempts=started.profile == "supervise",

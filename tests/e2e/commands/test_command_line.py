@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_support import RALPH, Here, assert_clear, in_shell, prepare, ralph
+from run_support import RALPH, Here, assert_clear, in_shell, prepare, prompts, ralph
 
 from ralph import __version__
+from ralph.testing.scripted_agent.install import calls
 
 DONE = {"response": "DONE"}
 
@@ -79,13 +80,49 @@ def test_a_word_like_nothing_gets_no_suggestion(here: Here) -> None:
     assert "mean" not in done.err
 
 
-def test_a_prompt_without_its_flag_is_told_which_flag(here: Here) -> None:
-    assert_clear(here("fix the tests"), 2, "a prompt goes with -p: ralph run -p 'what to do'.")
+@pytest.mark.parametrize("words", [(), ("run",), ("-m", "3"), ("run", "-m", "3")])
+def test_one_argument_with_a_blank_is_the_prompt(
+    here: Here, workspace: Path, words: tuple[str, ...]
+) -> None:
+    """ "`ralph run "do x"` and `ralph "do x"` both work as `-p`"."""
+    agent = prepare(workspace, {"response": "DONE"})
+    assert_clear(here(*words, "fix the tests"), 0)
+    assert prompts(agent)[0].startswith("fix the tests")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("staus",), "there is no command 'staus'. Did you mean status?"),
+        ((" staus ",), "there is no command"),
+        (("",), "there is no command"),
+        (("fix", "the", "tests"), "there is no command 'fix'"),
+        (("run", "staus"), "'staus' is unexpected: a prompt is one argument in quotes"),
+        (("run", "fix", "the tests"), "'fix' is unexpected"),
+        (("fix the tests", "and more tests"), "'and more tests' is unexpected"),
+        (("run", "-p", "x", "do that"), "PROMPT and -p exclude each other"),
+        (("run", "-f", "x", "do that"), "give exactly one of --prompt and --prompt-file"),
+        (("tasks", "lst"), "Did you mean list?"),
+    ],
+)
+def test_anything_else_that_is_unknown_starts_nothing(
+    here: Here, workspace: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    """ "anything else unknown is exit 2 with the nearest command: `ralph staus` starts nothing"."""
+    agent = prepare(workspace, {"response": "DONE"})
+    assert_clear(here(*arguments), 2, words)
+    assert calls(agent) == []
+
+
+@pytest.mark.parametrize("model", ["30", "+5"])
+def test_where_m_is_the_model_a_number_is_refused(here: Here, workspace: Path, model: str) -> None:
+    """ "in `prd run` a numeric `-m` is refused with "did you mean -n 30?""."""
+    assert_clear(here("prd", "run", "-m", model), 2, f"did you mean -n {int(model)}?")
 
 
 @pytest.mark.parametrize(
     ("flag", "suggestion"),
-    [("--promt", "--prompt"), ("--max-iterations", "--maximum-iterations"), ("--jsn", "--json")],
+    [("--promt", "--prompt"), ("--max-iteration", "--max-iterations"), ("--jsn", "--json")],
 )
 def test_an_unknown_flag_is_refused_with_a_suggestion(
     here: Here, flag: str, suggestion: str
@@ -98,7 +135,7 @@ def test_an_unknown_flag_is_refused_with_a_suggestion(
     [
         (("run", "-p"), "Option '-p' requires an argument"),
         (("-p",), "Option '-p' requires an argument"),
-        (("run", "-p", "x", "y"), "Got unexpected extra argument (y)"),
+        (("run", "-p", "x", "y"), "'y' is unexpected"),
     ],
 )
 def test_wrong_usage_says_where_to_look(here: Here, arguments: tuple[str, ...], words: str) -> None:

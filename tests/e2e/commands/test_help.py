@@ -103,3 +103,22 @@ def test_a_slip_of_the_finger_is_told_the_near_option(
     here: Here, workspace: Path, arguments: tuple[str, ...], near: str
 ) -> None:
     assert_clear(here(*arguments), 2, "Did you mean", near)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c], ids=" ".join)
+def test_help_says_default_and_unit(command: tuple[str, ...]) -> None:
+    """ "Every `--help` says default and unit in plain words"."""
+    found: click.Command = program
+    for name in command:
+        assert isinstance(found, click.Group)
+        inner = found.get_command(click.Context(found), name)
+        assert inner is not None
+        found = inner
+    silent = []
+    for option in found.params:
+        if not isinstance(option, click.Option) or option.metavar not in ("N", "DURATION", "USD"):
+            continue
+        record = option.get_help_record(click.Context(found))
+        if record and "[default:" not in record[1] and "estimate" not in record[0]:
+            silent.append(record)
+    assert silent == []

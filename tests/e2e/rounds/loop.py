@@ -6,7 +6,7 @@ from typing import Any
 from ralph.files.state_dir import prompt_text
 from ralph.kernel.value import value
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
+from ralph.runner.plan import Loop, Past, Plan, PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace
 from ralph.settings.load import Loaded, load
@@ -31,7 +31,7 @@ def read(invocation: Invocation) -> Plan[Rounds]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[Rounds]:
     return _plan(invocation, loaded, Rounds(**kept))
 

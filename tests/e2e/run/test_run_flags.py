@@ -54,6 +54,7 @@ def value(plan: Plan[Prompt], setting: str) -> Any:  # noqa: ANN401  whatever th
     ("arguments", "setting", "expected"),
     [
         (("-m", "3"), "maximum_iterations", 3),
+        (("--max-iterations", "3"), "maximum_iterations", 3),
         (("--maximum-iterations", "3"), "maximum_iterations", 3),
         (("--maximum-iterations=3",), "maximum_iterations", 3),
         (("-m3",), "maximum_iterations", 3),
@@ -134,7 +135,7 @@ def test_a_number_of_iterations_that_is_none(
 ) -> None:
     """The issue: "`-m 0`, negative, fractional, empty, NaN: 2"."""
     agent = prepare(workspace, DONE)
-    assert_clear(here("-p", "x", "-m", number), 2, "--maximum-iterations", words)
+    assert_clear(here("-p", "x", "-m", number), 2, "--max-iterations", words)
     assert calls(agent) == []
 
 

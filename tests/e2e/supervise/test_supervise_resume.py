@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from crash_support import HANDS, KILLED, PYTHON, moments
-from run_support import Here, Running, assert_clear, await_gone, program
+from run_support import Done, Here, Running, assert_clear, await_gone, program
 
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
@@ -222,3 +222,37 @@ def test_without_its_folder_it_says_so(workspace: Path, here: Here) -> None:
     shutil.rmtree(workspace / "t")
     (workspace / "t").touch()
     assert_clear(here("resume"), 2, "Not a directory")
+
+
+# ------------------------------------------------------------------ after its end
+
+
+def supervised(here: Here, workspace: Path, script: str, *words: str) -> Done:
+    agent = program(workspace.parent / "agent", script)
+    first = ("supervise", "--task-dir", "t", "--restart-delay", "0", *words, "--", agent)
+    return here(*first)
+
+
+def test_more_attempts(workspace: Path, here: Here) -> None:
+    """ "`-m 30` is the new total": of attempts, and each end is told on the bus."""
+    script = 'case "$RALPH_RUN" in *-004) touch "$TASK_FOLDER/DONE";; esac'
+    assert supervised(here, workspace, script, "-m", "1").code == 1
+    assert_clear(here("resume"), 2, "max restarts (1) exceeded", "-m +10")
+    more = here("resume", "-m", "+1")
+    assert_clear(more, 1, "the task in ", "goes on with attempt 2", "max restarts (2) exceeded")
+    assert_clear(here("resume", "-m", "9"), 0, "Attempt 4/9 starting", "Completed")
+    told = [m.body for m in Bus(str(workspace / "t" / "TASK-MESSAGE-BUS.md")).read()]
+    assert [body for body in told if "max restarts" in body] == [
+        "task failed: max restarts (1) exceeded",
+        "task failed: max restarts (2) exceeded",
+    ]
+    assert len([body for body in told if "attempt 1" in body.lower()]) <= 1
+    assert len(list((workspace / "t" / "runs").iterdir())) == 4
+
+
+def test_an_agent_that_waited_is_started_again(workspace: Path, here: Here) -> None:
+    """A marker that ended the run asks for nothing when a person lets it go on."""
+    marks = 'case "$RALPH_RUN" in *-001) touch "$TASK_FOLDER/WAIT_WITHOUT_RESTART";; '
+    script = marks + '*) touch "$TASK_FOLDER/DONE";; esac'
+    assert_clear(supervised(here, workspace, script), 3, "waiting without restart")
+    assert_clear(here("resume"), 0, "Attempt 2/100 starting", "Completed")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from backlog_support import COMPLETE, Project, project
-from run_support import Running, assert_clear, ralph
+from run_support import Running, assert_clear, journals, ralph
 
 pytestmark = pytest.mark.slow
 
@@ -156,8 +156,12 @@ def test_a_killed_run_does_not_go_on_behind_a_later_one(project: Project) -> Non
     running.await_that((project.notes / "begun").exists)
     running.process.kill()
     running.process.wait()
+    (killed,) = journals()
     assert project.run(f"touch a; {COMPLETE}").code == 0
-    assert_clear(ralph("resume"), 2, "has worked on the tasks since", "ralph tasks run")
+    assert_clear(ralph("resume"), 2, "it has ended (completed", "ralph tasks run")
+    assert_clear(
+        ralph("resume", killed.parent.name), 2, "has worked on the tasks since", "ralph tasks run"
+    )
     assert project.subjects() == ["A: The first", "begin"]
 
 

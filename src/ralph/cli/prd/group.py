@@ -102,9 +102,9 @@ def stats(*, ralph_dir: str, in_json: bool) -> None:
     type=at_least(1),
     default=str(DEFAULT_CAP),
 )
-@option("--review-agent COMMAND", "Another agent for reviews.")
-@option("--review-model NAME", "Another model for reviews.")
-@run_options("-m, --model NAME")
+@option("--review-agent COMMAND", "Another agent for reviews.  [default: the same]")
+@option("--review-model NAME", "Another model for reviews.  [default: the same]")
+@run_options("-m, --model NAME", sandbox="auto")
 @in_project
 def run(**flags: object) -> int:
     """Work through the stories of ralph/tasks.json; each must survive a review by a fresh session.

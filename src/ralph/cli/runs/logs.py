@@ -36,7 +36,7 @@ Piece = bytes | list[str]
 @option("--events", "Include what the agent said and did.")
 @option("--raw", "The journal's own lines; with --events the streams'.")
 @option("--json", "What `ralph run --json` prints.", "in_json")
-@option("-n, --lines N", "Only the last N lines.", type=at_least(0))
+@option("-n, --lines N", "Only the last N lines.  [default: all]", type=at_least(0))
 @option("-V, --verbose", "Say more about what happened.")
 @looks
 @in_directory

@@ -1,11 +1,10 @@
-"""`ralph stop`, `ralph pause` and `ralph resume`: steer a run from any terminal.
+"""`ralph stop` and `ralph pause`: steer a run from any terminal.
 
 They leave or remove files beside the run's journal; the run looks for them four times a second.
 """
 
 import json
 import os
-import sys
 import time
 from contextlib import AbstractContextManager, suppress
 
@@ -14,9 +13,10 @@ import click
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, option, the_run, the_usual, together
 from ralph.errors import ConfigError, StateError, failing
-from ralph.files.state_dir import project_dir, state_root
+from ralph.files.state_dir import state_root
 from ralph.journal.life import Account, Life, life_of
-from ralph.journal.runs import Run, account_of, find_run, look_again, runs_of
+from ralph.journal.runs import Run, account_of, find_run, look_again
+from ralph.journal.way_on import way_on
 from ralph.journal.write_access import refuse_own_run, refuse_unseen
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
@@ -27,7 +27,7 @@ from ralph.ui.status.report import age
 
 _LOOK_EVERY = 0.1
 _PATIENCE = 3.0  # seconds for a run that has only just taken its lock
-_steering = together(the_run, the_usual)  # what the three commands have in common
+steering = together(the_run, the_usual)  # what these commands have in common
 
 
 @value
@@ -51,7 +51,7 @@ class Target:
         """The state of the run now; one that has said its last word cannot be steered any more."""
         account = account_of(self.run)
         if account.state.stop is not None:
-            raise _gone(self.run, account)
+            raise gone_error(self.run, account)
         return life_of(account, self.run.asked(), time.time(), live=self.run.live)
 
     def ask(self, request: str) -> None:
@@ -81,7 +81,7 @@ class Target:
 @command()
 @option("--now", "Do not let the agent finish its turn.")
 @option("--wait", "Wait until the run is gone.")
-@_steering
+@steering
 def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """End a run: it finishes its current operation first, then exits with 130.
 
@@ -120,7 +120,7 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
 
 
 @command()
-@_steering
+@steering
 def pause(run: str | None, *, in_json: bool) -> None:
     """Pause a run before its next turn; the turn that is under way goes on to its end.
 
@@ -149,68 +149,7 @@ def pause(run: str | None, *, in_json: bool) -> None:
     target.tell(words, "pause", life, in_json=in_json)
 
 
-@command()
-@option("-V, --verbose", "Say more about what happens.")
-@_steering
-def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
-    """Continue a run that was paused, asked to stop, or killed.
-
-    A run that is gone goes on in this terminal, with its own settings, prompt and counters; the
-    iteration that was cut off is taken again. Without RUN: the newest of this directory.
-
-    Examples:
-      ralph resume              go on with the paused or interrupted run of this directory
-      ralph resume 3f2a         another run, by the last letters of its id
-
-    Exit codes: 0, or 2 when there is no such run or it does not run.
-    A run that goes on here ends with its own exit code.
-    """
-    found = _found(run, "resume")
-    if found.owner is None:
-        runs = [found] if run else runs_of(project_dir(state_root(os.environ), current_directory()))
-        for each in runs:
-            account = account_of(each)
-            stop = account.state.stop
-            if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
-                refuse_own_run(os.environ, each, "resume")
-                return _go_on(each, account, verbose=verbose, in_json=in_json)
-        raise _gone(runs[0], account_of(runs[0]))
-    target = Target(found, run)
-    life = target.look()
-    with target.writing():
-        taken_back = target.files.take_back(SignalFiles.PAUSE)
-    if not taken_back:
-        message = f"run {found.id} is going on (pid {found.owner.pid}) and is not paused"
-        raise ConfigError(message, "See: ralph status")
-    words = f"Run {found.id} had not paused yet; it goes on without a pause."
-    if life is Life.PAUSED:
-        life, words = Life.RUNNING, f"Run {found.id} goes on."
-    target.tell(words, "resume", life, in_json=in_json)
-    return 0
-
-
-def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
-    """Go on in the run's own workspace, whatever the directory that it is called from."""
-    from ralph.runner.carry_out import go_on
-    from ralph.runner.invocation import Invocation
-
-    started, anew = account.started, _new_one(account)
-    if account.problem:
-        raise StateError(f"run {run.id} cannot go on: {account.problem}", anew)
-    if started is None:
-        message = f"run {run.id} left nothing to go on with: {run.journal} is empty or missing"
-        raise StateError(message, anew)
-    gone = f"the workspace of run {run.id} is gone: {started.workspace}"
-    with failing(gone, anew, StateError):
-        os.chdir(started.workspace)
-    flags = dict.fromkeys(("emoji", "color", "timestamps"))
-    own = {"verbose": verbose, "in_json": in_json}
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
-    return go_on(here, run.directory)
-
-
-def _new_one(account: Account) -> str:
+def new_one(account: Account) -> str:
     """The remedy where a run is over for good."""
     command = COMMANDS.get(account.started.profile if account.started else "")
     return f"Start a new one: ralph {command}" if command else "Start a new one."
@@ -218,13 +157,13 @@ def _new_one(account: Account) -> str:
 
 def _target(part: str | None, command: str) -> Target:
     """The live run that is meant, or an error that says why there is none."""
-    run = _found(part, command)
+    run = found(part, command)
     if not run.live:
-        raise _gone(run, account_of(run))
+        raise gone_error(run, account_of(run))
     return Target(run, part)
 
 
-def _found(part: str | None, command: str) -> Run:
+def found(part: str | None, command: str) -> Run:
     """The run that is meant, unless it is the caller's own (ADR 10)."""
     try:
         run = find_run(state_root(os.environ), current_directory(), part, command)
@@ -235,15 +174,17 @@ def _found(part: str | None, command: str) -> Run:
     return run
 
 
-def _gone(run: Run, account: Account) -> ConfigError:
-    stop = account.state.stop
+def gone_error(run: Run, account: Account) -> ConfigError:
+    stop, way = account.state.stop, way_on(account.state)
     if stop is not None:
         ago = age(time.time() - account.state.time)
         message = f"run {run.id} does not run: it has ended ({stop.reason.value}, {ago} ago)"
-        remedy = f"{_new_one(account).removesuffix('.')}. What it did: ralph logs"
+        words = " ".join(filter(None, (f"Go on: ralph resume {run.id}", way.flags)))
+        first = words if way.possible else new_one(account).removesuffix(".")
+        remedy = f"{first}. What it did: ralph logs"
     elif account.problem:
         message = f"run {run.id} does not run, and its journal cannot be read: {account.problem}"
-        remedy = _new_one(account)
+        remedy = new_one(account)
     else:
         message = f"run {run.id} does not run: its process is gone without a last word"
         remedy = "What it did: ralph logs"

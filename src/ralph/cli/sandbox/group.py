@@ -115,16 +115,16 @@ def _wanted(network: str) -> Network:
 @passed_on
 @option(
     "--backend NAME",
-    "overlay, srt, sbx, docker, worktree or direct. Default: the first usable of overlay, srt and "
-    "worktree.",
+    "overlay, srt, sbx, docker, worktree or direct.  [default: the first usable of overlay, srt "
+    "and worktree]",
     type=click.Choice([*BACKENDS, "auto"]),
     default="auto",
     show_default=False,
 )
 @option(
     "--network off|on|HOST,...",
-    "Whom the command may call: nobody (default), everybody, or these hosts: NAME, NAME:PORT, "
-    "*.DOMAIN; localhost:PORT is that port of this machine.",
+    "Whom the command may call: nobody, everybody, or these hosts: NAME, NAME:PORT, *.DOMAIN; "
+    "localhost:PORT is that port of this machine.  [default: off, nobody]",
     type=_wanted,
 )
 @option(

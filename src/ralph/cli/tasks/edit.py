@@ -56,19 +56,20 @@ _described = together(  # everything that says what a task is, but its title and
     option("-d, --description TEXT", "What the agent is told."),
     option("-f FILE", "The description from a file; - is standard input.", "description_file"),
     option("--type T", "feature, bug, docs, anything.", "kind"),
-    option("--priority N", "Higher comes first."),
+    option("--priority N", "A whole number; higher comes first.  [default: 0]"),
     option("--tag T", "A tag; repeat for more.", "tags", multiple=True),
     task_option("--blocked-by", "A task that must be done first; repeat for more.", multiple=True),
     task_option("--parent", "The task that this one is a part of."),
-    option("--estimate N", "Iterations, or a time: 3, 2h.", type=_estimate),
+    option("--estimate N", "What it may take: iterations, or a time: 3, 2h.", type=_estimate),
     option(
         "--completion RULE",
-        "What proves it: explicit, test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT.",
+        "What proves it: explicit (the agent's word), test:COMMAND, grep:TEXT, file:PATH, "
+        "validate:SCRIPT.  [default: explicit]",
         type=_rule,
     ),
-    option("--max-iterations N", "Maximum number of iterations."),
-    option("--max-time DURATION", "Maximum time, such as 90s or 30m."),
-    option("--max-cost USD", "Maximum cost."),
+    option("--max-iterations N", "Maximum number of iterations.  [default: the run's, 10]"),
+    option("--max-time DURATION", "Maximum time of work.  [default: the run's, 30m]"),
+    option("--max-cost USD", "Maximum cost in dollars.  [default: the run's, 5]"),
 )
 
 

@@ -38,14 +38,14 @@ def tasks() -> None:
 
 
 @command()
-@option("--task ID", "Only this task.")
-@option("--tag TAG", "Only tasks with one of these tags.", multiple=True)
+@option("--task ID", "Only this task.  [default: all]")
+@option("--tag TAG", "Only tasks with one of these tags; repeat for more.", multiple=True)
 @option("--allow-dirty", "Allow uncommitted changes; they stay as they are.")
-@option("-m, --max-iterations N", "Maximum number of iterations of a task.")
-@option("--max-tasks N", "Maximum number of tasks.")
-@option("--parallel N", "Work on N tasks at once, each in its own git worktree.")
-@option("--on-failure [continue|stop|retry]", "What to do after a task fails.")
-@run_options()
+@option("-m, --max-iterations N", "Maximum number of iterations of a task.  [default: 10]")
+@option("--max-tasks N", "Maximum number of tasks.  [default: 50]")
+@option("--parallel N", "Work on N tasks at once, each in its own git worktree.  [default: 1]")
+@option("--on-failure [continue|stop|retry]", "What to do after a task fails.  [default: continue]")
+@run_options(time="4h", cost="50", sandbox="auto")
 @in_directory
 def run(**flags: object) -> int:
     """Work through the backlog: pick a task, iterate until it is proven complete, commit, next.

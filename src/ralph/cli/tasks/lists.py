@@ -57,10 +57,19 @@ class ForeignList:
 
 @command("import")
 @click.argument("source", metavar="FILE|-|github:OWNER/NAME", shell_complete=a_file)
-@option("--format F", f"One of {', '.join(NAMES)}.", "name", type=click.Choice(NAMES))
+@option(
+    "--format F",
+    f"One of {', '.join(NAMES)}.  [default: told by the list itself]",
+    "name",
+    type=click.Choice(NAMES),
+)
 @option("--dry-run", "Say what would happen, and write nothing.")
 @option("--label L", "Only issues with this label.", "labels", multiple=True)
-@option("--state open|all", "Which issues [open].", type=click.Choice(["open", "all"]))
+@option(
+    "--state open|all",
+    "Which issues of GitHub.  [default: open]",
+    type=click.Choice(["open", "all"]),
+)
 @the_usual
 def import_list(
     source: str,

@@ -51,12 +51,13 @@ class WorkTree(Work):
         self._kept_tips: frozenset[str] = frozenset()
         self._settled = False
 
-    def begin(self, clean: CleanLook | None = None) -> None:
-        """Keep what was not committed when the run began; a run that goes on finds it kept."""
-        is_new = not os.path.exists(os.path.join(self.run_dir, PINNED))
+    def begin(self, clean: CleanLook | None = None, *, anew: bool = False) -> None:
+        """Keep what was not committed when the run began; a run that goes on finds it kept, unless
+        it had ended, and begins `anew`."""
+        is_new = anew or not os.path.exists(os.path.join(self.run_dir, PINNED))
         if is_new and not self.shared:
             sweep(self.repository, self.run_dir)
-        self.trees.begin(clean)
+        self.trees.begin(clean, anew=anew)
         if is_new:
             keep_start(self.trees)
             self.trees.pin()

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ralph.files.state_dir import write_atomically
 from ralph.git.checkpoint.files import LINK
@@ -101,6 +102,9 @@ def forget_run(repository: Repository, run_dir: str) -> None:
     start = start_ref(run_dir)
     if repository.resolve(start) and not is_needed(repository, start, time.time()):
         forget_refs(repository, (start,))
+    if not repository.resolve(start):  # if the run goes on one day, it keeps what there is then
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(run_dir, KEPT))
     refs = os.path.dirname(start)
     forget_refs(repository, (f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
@@ -142,11 +146,10 @@ def sweep(repository: Repository, run_dir: str) -> None:
 
 
 def _is_over(run_dir: str) -> bool:
-    """One that was asked to stop can go on; so can one whose journal cannot be read, perhaps."""
+    """One that was asked to stop can go on; so can one whose journal cannot be read, perhaps. One
+    that has ended goes on with what it finds then."""
     from ralph.journal.runs import Run, account_of
-    from ralph.kernel.verdict import is_interrupted
 
     above, name = os.path.split(run_dir)
     account = account_of(Run(name, os.path.dirname(above)))
-    stop = account.state.stop
-    return not account.problem and stop is not None and not is_interrupted(stop)
+    return not account.problem and account.state.has_ended

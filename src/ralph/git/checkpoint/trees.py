@@ -82,13 +82,15 @@ class GitTrees(Trees):
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
 
-    def begin(self, clean: CleanLook | None = None) -> None:
-        """Remember what there is before the first turn; a run that goes on remembers it already.
-        Right after a `clean` look, files need not be read again."""
+    def begin(self, clean: CleanLook | None = None, *, anew: bool = False) -> None:
+        """Remember what there is before the first turn; a run that goes on remembers it already,
+        unless it begins `anew`. Right after a `clean` look, files need not be read again."""
         self.view.begin()
-        self._memo = self._remembered()
-        if self._memo is not None:
+        known = self._memo = self._remembered()
+        if known is not None and not anew:
+            self._rules.keep()
             return
+        self._memo = None
         if clean is not None and clean.index == signature(self.repository.index):
             tree = self.view.take_clean(clean.seen)
             if tree:
@@ -97,7 +99,8 @@ class GitTrees(Trees):
         stand = self.look()
         inner = tuple(sorted(inner_changes(self.view)))
         self._rules.remember(self.seen.ignored)
-        self._remember(Memo(stand.head, stand.tree, inner, staged=self.seen.staged))
+        left_out = known.left_out if known is not None else ()
+        self._remember(Memo(stand.head, stand.tree, inner, left_out, self.seen.staged))
 
     def pin(self) -> None:
         """Write down where the repository is, for a run that goes on."""

@@ -2,8 +2,9 @@
 
 import os
 import time
+from collections.abc import Mapping
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
@@ -15,9 +16,10 @@ from ralph.kernel.world import hurried
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
-from ralph.loops.backlog.plan import Seat, TaskWork, again, bounds_of, read, worktrees_of
+from ralph.loops.backlog.plan import LIMITS, Seat, TaskWork, again, bounds_of, read, worktrees_of
 from ralph.loops.backlog.policy import Settlement, tasks
 from ralph.loops.backlog.refusals import backlog_notes
+from ralph.loops.backlog.reopening import reopened
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
 from ralph.processes.child import Command
@@ -43,11 +45,12 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch)),
         about=parts.about,
     )
-    notes = [*backlog_notes(plan), *parts.place.finish_landing()]
+    notes = reopened(plan, run.directory, run.before)
+    notes += [*backlog_notes(plan), *parts.place.finish_landing()]
     above = os.path.join(plan.project, "worktrees")
     if os.path.isdir(above) and os.listdir(above):  # of workers of a killed run
         notes += worktrees_of(plan).put_away(plan.work.backlog.file, run.directory)
-    parts.settlement.work.begin(plan.work.clean)
+    parts.settlement.work.begin(plan.work.clean, anew=run.before.has_ended)
     parts.settlement.work.trees.hold()
     return parts.wired(policy, notes)
 
@@ -134,6 +137,14 @@ def by_one_or_many(
     return carry_out_by_crew(invocation, plan, run_dir, history)
 
 
+def about(kept: Mapping[str, Any]) -> str:
+    """The tasks that were chosen."""
+    if kept["task"]:
+        return f"the task {kept['task']}"
+    tags = " or ".join(kept["tags"])
+    return "the tasks in .ralph/tasks.jsonl" + (f" with the tag {tags}" if tags else "")
+
+
 LOOP = Loop(
     read,
     again,
@@ -141,5 +152,8 @@ LOOP = Loop(
     policy,
     first,
     none_first=("no task can be started", "Look at them: ralph tasks list"),
+    about=about,
+    limits=LIMITS,
+    supersedes=True,
     carry_out=by_one_or_many,
 )

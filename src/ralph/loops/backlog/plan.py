@@ -27,7 +27,7 @@ from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import work_of
-from ralph.runner.plan import Plan, PlanTerms, planned, wary_patience
+from ralph.runner.plan import Past, Plan, PlanTerms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
@@ -41,6 +41,12 @@ _FLAGS = {
     "--max-time": "loop.maxTimePerRun",
     "--max-cost": "loop.maxCostPerRun",
     "--on-failure": "loop.onFailure",
+}
+LIMITS = {  # for `ralph resume`
+    "-m": ("loop.maxIterationsPerTask",),
+    "--max-tasks": ("loop.maxTasksPerRun",),
+    "--max-time": ("loop.maxTimePerRun", "maxTime"),
+    "--max-cost": ("loop.maxCostPerRun", "maxCost"),
 }
 MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")
 
@@ -69,15 +75,14 @@ class TaskWork:
 
     def kept(self) -> dict[str, Any]:
         """The rest is in the settings."""
-        day, chosen = self.bounds.day, self.backlog
-        return {"task": chosen.task, "tags": chosen.tags, "spent": day.before if day else 0.0}
+        return {"task": self.backlog.task, "tags": self.backlog.tags}
 
 
 def read(invocation: Invocation) -> Plan[TaskWork]:
     """Check everything that can be checked before a run begins; nothing is made."""
     flags = invocation.flags
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
-    plan = _planned(invocation, loaded, flags["task"], tuple(flags["tag"]), None)
+    plan = _planned(invocation, loaded, flags["task"], tuple(flags["tag"]))
     refuse_unusable(plan.work.backlog, plan)
     clean = refuse_dirt(plan, allowed=flags["allow_dirty"])
     plan = replace(plan, work=replace(plan.work, clean=clean))
@@ -87,27 +92,22 @@ def read(invocation: Invocation) -> Plan[TaskWork]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[TaskWork]:
     """The plan of a run that was begun before, unless a later run has worked on the tasks."""
-    run, runs = os.path.basename(run_dir), os.path.dirname(run_dir)
+    runs, run = os.path.split(past.directory)
     names = (name for name in os.listdir(runs) if name > run)
     later = [name for name in names if work_of(os.path.join(runs, name), "backlog") is not None]
     if later:
         message = f"run {run} cannot go on: {max(later)} has worked on the tasks since"
         raise ConfigError(message, "Start a new one: ralph tasks run")
-    chosen = kept["task"], tuple(kept["tags"])
-    return sandboxed(_planned(invocation, loaded, *chosen, float(kept["spent"])))
+    return sandboxed(_planned(invocation, loaded, kept["task"], tuple(kept["tags"]), run))
 
 
 def _planned(
-    invocation: Invocation,
-    loaded: Loaded,
-    task: str | None,
-    tags: tuple[str, ...],
-    spent: float | None,
+    invocation: Invocation, loaded: Loaded, task: str | None, tags: tuple[str, ...], run: str = ""
 ) -> Plan[TaskWork]:
-    """`spent` is what runs here had cost since midnight when the run began; None for now."""
+    """`run` is the one that goes on; "" for a new one."""
     settings, here, environ = loaded.settings, invocation.workspace, invocation.environ
     if settings.sandbox is None:  # a backlog is worked through in one by default (ADR 26)
         settings = msgspec.structs.replace(settings, sandbox="auto")
@@ -118,16 +118,17 @@ def _planned(
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)
     backlog = TaskBacklog(TaskFile(here), task, tags, runners)
-    if spent is None:
-        today = time.localtime()[:3]
-        entries = read_ledger(project_dir(state_root(environ), here))
-        spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
+    # What others have spent today, without what this run had spent on days before.
+    entries, today = read_ledger(project_dir(state_root(environ), here)), time.localtime()[:3]
+    spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
+    spent -= total(e for e in entries if e.run == run).cost_usd
     hooks = invocation.flags.get("hooks", ())
     work = TaskWork(backlog, bounds_of(settings, spent), wary_patience(loaded), hooks)
     terms = PlanTerms("Fix it and run again.", MONEY)
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
     briefing = replace(plan.briefing, iterations=work.bounds.task.iterations, tasks=True)
-    return replace(plan, limits=work.bounds.within, briefing=briefing, workers=workers)
+    limits = replace(work.bounds.run, tasks=work.bounds.tasks)  # the day's are not its own
+    return replace(plan, limits=limits, briefing=briefing, workers=workers)
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:

@@ -94,13 +94,15 @@ class TaskSettlement:
         """The fields of a task that this run leaves in the middle: its limits do not start over."""
         known = self._task(state).get("spent")
         spent, before = state.spent, state.spent_before_task  # the same whenever it is asked
+        # A run that goes on after its end may leave the same task again.
+        key = f"{self._run}/{before.iterations}" if before.iterations else self._run
         own = {
             "iterations": state.task_iteration,
             "seconds": round(spent.seconds - before.seconds, 3),
             "cost": round(spent.dollars - before.dollars, 6),
         }
         runs = known if isinstance(known, dict) else {}
-        return {"spent": {**runs, self._run: own}, **self._kept(saved)}
+        return {"spent": {**runs, key: own}, **self._kept(saved)}
 
     def _kept(self, saved: str) -> dict[str, Any]:
         """Fields for saved work. With a person's uncommitted files in it, it does not come back."""

@@ -13,18 +13,18 @@ from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import IN_PLACE, Loop, Plan, PlanTerms, limits_of, patience_of, planned
+from ralph.runner.plan import IN_PLACE, Loop, Past, Plan, PlanTerms, limits_of, patience_of, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
-from ralph.text.words import listed
+from ralph.text.words import listed, quoted
 
 _FLAGS = {
     **AGENT_FLAGS,
     **PLACE_FLAGS,
-    "--maximum-iterations": "maximumIterations",
+    "--max-iterations": "maximumIterations",
     "--completion-response": "completionResponse",
     "--tell-completion": "tellCompletion",
     "--until-green": "untilGreen",
@@ -70,7 +70,7 @@ def _found_here(invocation: Invocation) -> dict[str, Any]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[Prompt]:
     """The same prompt; a file is read anew."""
     prompt = PromptFile(kept["file"]) if "file" in kept else prompt_text(kept["text"])
@@ -164,6 +164,18 @@ def _scm(place: Workplace) -> ScmCommand:
     )
 
 
+def about(kept: Mapping[str, Any]) -> str:
+    """The prompt's first line, or its file."""
+    return f"the prompt in {kept['file']}" if "file" in kept else quoted(kept["text"])
+
+
 LOOP = Loop(
-    read, again, wire, policy, lambda plan: policy(plan.loaded), unattended=False, ready=ready
+    read,
+    again,
+    wire,
+    policy,
+    lambda plan: policy(plan.loaded),
+    about=about,
+    unattended=False,
+    ready=ready,
 )

@@ -21,7 +21,7 @@ from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import DIRECT, Plan, PlanTerms, planned
+from ralph.runner.plan import DIRECT, Past, Plan, PlanTerms, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 
@@ -78,11 +78,12 @@ def read(invocation: Invocation) -> Plan[StoryWork]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[StoryWork]:
     """The plan of a run that was begun before. A list that a turn has broken is put back. What
     came after it has the last word: its turn may have been judged by now."""
-    run, state = os.path.basename(run_dir), os.path.dirname(os.path.dirname(run_dir))
+    run = os.path.basename(past.directory)
+    state = os.path.dirname(os.path.dirname(past.directory))
     later = worked_since(state, run, kept["folder"])
     if later:
         message = f"run {run} cannot go on: {later} has worked on the stories since"

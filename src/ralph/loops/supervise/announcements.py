@@ -110,6 +110,8 @@ class BusReader:
         match fact:
             case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
                 self._tell(before.iteration, before.turn, verdict)
+            case Resumed() if before.has_ended:
+                return
             case Resumed() if before.turn is not None and before.verdict is not None:
                 self._tell(before.iteration, before.turn, before.verdict, unless_told=True)
 

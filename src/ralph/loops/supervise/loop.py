@@ -5,10 +5,12 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from ralph.errors import ConfigError, StateError, failing
 from ralph.files.state_dir import PromptFile, project_dir, prompt_input, prompt_text
 from ralph.journal.runs import directories
-from ralph.kernel.ports import Workspace
+from ralph.kernel.ports import Policy, Workspace
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
@@ -20,7 +22,8 @@ from ralph.loops.supervise.marks import SeenMarks, TaskSignals, seen_in
 from ralph.loops.supervise.policy import supervise
 from ralph.runner.agent_setup import build_agent
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
+from ralph.runner.kept import RAISED
+from ralph.runner.plan import Loop, Past, Plan, PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded, load
 
@@ -74,15 +77,19 @@ def read(invocation: Invocation) -> Plan[Supervision]:
 
 
 def again(
-    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], past: Past
 ) -> Plan[Supervision]:
-    """The plan as it was kept, in the same folder."""
-    wait, bus = kept["seen"]
+    """The plan as it was kept, in the same folder. Marks that ended the run ask for nothing now."""
+    folder, (wait, bus) = TaskFolder(*kept["folder"]), kept["seen"]
     seen = SeenMarks(tuple(wait) if wait else None, bus)
+    if past.state.has_ended:
+        seen = seen_in(folder)
     file, text = kept["file"], kept["text"]
     prompt = PromptFile(file) if file is not None else prompt_text(text) if text else no_prompt
     terms = {name: kept[name] for name in _TERMS}
-    work = Supervision(prompt, TaskFolder(*kept["folder"]), kept["parent"], seen, **terms)
+    if loaded.origins.get("maximumIterations") == RAISED:
+        terms["max_restarts"] = loaded.settings.maximum_iterations
+    work = Supervision(prompt, folder, kept["parent"], seen, **terms)
     when = PlanTerms("Put it back, then: ralph resume", heals=work.over, over=work.over)
     return _plan(invocation, loaded, work, when)
 
@@ -90,12 +97,14 @@ def again(
 def _plan(
     invocation: Invocation, loaded: Loaded, work: Supervision, terms: PlanTerms
 ) -> Plan[Supervision]:
+    # Its limit of attempts is its own (ADR 19), whatever the settings say of other loops.
+    settings = msgspec.structs.replace(loaded.settings, maximum_iterations=work.max_restarts)
+    loaded = msgspec.structs.replace(loaded, settings=settings)
     plan = planned("supervise", work, invocation, loaded, work.prompt, terms=terms)
     path = work.folder.path
     return replace(
         plan,
-        limits=replace(plan.limits, iterations=work.max_restarts),
-        briefing=replace(plan.briefing, iterations=work.max_restarts, attempts=True),
+        briefing=replace(plan.briefing, attempts=True),
         scope=path,
         project=project_dir(plan.state_root, path),
     )
@@ -170,7 +179,7 @@ def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
         settings.end_grace,
         keeper=lambda: getattr(run.start, "pid", 0),
         tell=run.tell,
-        resumed=run.before is not NEW,
+        resumed=run.before is not NEW and not run.before.has_ended,
     )
     policy = supervise(
         work.max_restarts,
@@ -212,11 +221,19 @@ def jobs(plan: Plan[Supervision], run: str, keeper: int) -> tuple[int, ...]:
     return job_pids(folder, lambda: descendants(keeper), mine, keeper=keeper)
 
 
+def first(plan: Plan[Supervision]) -> Policy:
+    """The policy by the plan alone, without child runs."""
+    return supervise(plan.work.max_restarts, limits=plan.limits)
+
+
 LOOP = Loop(
     read,
     again,
     wire,
     policy=lambda _: supervise(),
+    first=first,
+    none_first=("no attempt can be made", ""),
+    about=lambda kept: f"the task in {kept['folder'][0]}",
     unattended=False,
     guarded=False,
     begin=make_folder,

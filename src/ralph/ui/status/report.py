@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from ralph.journal.life import Life
+from ralph.journal.way_on import WayOn, way_on
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
 from ralph.kernel.limits import Limits, Spent
@@ -74,7 +75,7 @@ class Report:
 
     @property
     def limits(self) -> Limits:
-        return self.started.limits if self.started else Limits()
+        return self.state.limits
 
     @property
     def spent(self) -> Spent:
@@ -228,6 +229,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
     yield "Found", list(found_lines(state)) if state.stop is None else []
+    if command := _resume_command(report):
+        yield "Resume", [Line(f"{_way_on(report).words}: {command}")]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if tree := report.tree:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
@@ -249,6 +252,18 @@ def _last_words(report: Report) -> Iterator[Line]:
         yield Line(f"What it did: ralph logs{name}. Go on: ralph resume")
 
 
+def _way_on(report: Report) -> WayOn:
+    return way_on(report.state, report.started.profile if report.started else "")
+
+
+def _resume_command(report: Report) -> str:
+    """The command that goes on with the run; "" where it needs none, or none can."""
+    on_its_own = report.live or report.sent is not None or report.problem
+    if on_its_own or report.started is None or not _way_on(report).possible:
+        return ""
+    return f"ralph resume {report.run} {_way_on(report).flags}".rstrip()
+
+
 def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
     """The label stands before the first line, blanks before the others."""
     room = max(_NARROWEST, style.width - _LABEL) if style.width and label in _CUT else None
@@ -267,7 +282,7 @@ def _tone(report: Report) -> Tone:
 
 def _briefing(report: Report) -> Briefing:
     started, journal = report.started, report.journal
-    return briefing_of(started, journal) if started else Briefing(journal=journal)
+    return briefing_of(started, journal, report.state) if started else Briefing(journal=journal)
 
 
 def _worker_line(worker: Report) -> Line:
@@ -312,9 +327,6 @@ def report_dict(report: Report) -> dict[str, Any]:
     """The run as one JSON object; null is what is not known, or not yet."""
     started, state, stop = report.started, report.state, report.state.stop
     assignment, limits = report.assignment, report.limits
-    asked = "pause" if report.asked.paused else None
-    if report.asked.cancels:
-        asked = "stop-now" if report.asked.cancels > 1 else "stop"
     return {
         "run": report.run,
         "profile": started.profile if started else None,
@@ -333,10 +345,12 @@ def report_dict(report: Report) -> dict[str, Any]:
             "iterations": limits.iterations,
             "seconds": limits.seconds,
             "cost_usd": limits.dollars,
+            "tasks": limits.tasks,
         },
         "pid": report.pid,
+        "resume": _resume_dict(report),
         "wake_at": state.wake if report.life is Life.WAITING else None,
-        "asked": asked,
+        "asked": _asked(report.asked),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
         "workspace": started.workspace if started else None,
@@ -357,6 +371,18 @@ def report_dict(report: Report) -> dict[str, Any]:
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
     }
+
+
+def _asked(signals: Signals) -> str | None:
+    if signals.cancels:
+        return "stop-now" if signals.cancels > 1 else "stop"
+    return "pause" if signals.paused else None
+
+
+def _resume_dict(report: Report) -> dict[str, str] | None:
+    """What `ralph resume` would do; null where there is nothing to resume."""
+    command = _resume_command(report)
+    return {"command": command, "would": _way_on(report).words} if command else None
 
 
 def _spent_dict(spent: Spent) -> dict[str, Any]:

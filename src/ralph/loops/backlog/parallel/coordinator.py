@@ -69,11 +69,6 @@ def coordinate(
     return state.stop
 
 
-def is_over(state: RunState) -> bool:
-    """True if a worker's run has ended for good."""
-    return state.stop is not None and not is_interrupted(state.stop)
-
-
 def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:
     """The verdict on a worker's task; the Stop that left it in the middle."""
     assert state.stop is not None, "its run is over"

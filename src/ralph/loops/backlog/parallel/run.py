@@ -19,6 +19,7 @@ from ralph.loops.backlog.parallel.policy import foreman as foremans_policy
 from ralph.loops.backlog.parallel.workers import Foreman
 from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.refusals import backlog_notes
+from ralph.loops.backlog.reopening import reopened
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
 from ralph.runner.carry_out import first_state, last_word
@@ -48,7 +49,8 @@ def carry_out_by_crew(
         invocations, tell = _invocations(invocation, display.console, board), display.console.note
         signals = attention.quietly
         foreman = Foreman(invocations, plan, run_dir, before, signals=signals, tell=tell)
-        display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
+        notes = reopened(plan, run_dir, before)
+        display.introduce(plan, [*notes, *backlog_notes(plan), *foreman.prepare()])
         recorder = Recorder(journal, [*display.readers, *display.notices])
         state = first_state(plan, run_dir, "tasks", recorder, history)
         world = Workspace(attention, lambda: board.look(plan.backlog()))

@@ -23,7 +23,7 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason, Stop
 from ralph.kernel.world import Signals, together
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.parallel.coordinator import is_over, outcome_of
+from ralph.loops.backlog.parallel.coordinator import outcome_of
 from ralph.loops.backlog.parallel.policy import WorkerContext
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, keep_unmerged
 from ralph.loops.backlog.plan import MONEY, Seat, TaskWork, worktrees_of
@@ -94,7 +94,7 @@ class Foreman:
         run_dir, task = self._run_dir_of(sent), sent.assignment.task
         history = self._history(sent)
         before = replay(history.facts)
-        if not is_over(before):
+        if not before.has_ended:
             with writing_state(run_dir):
                 os.makedirs(os.path.join(run_dir, "signals"), mode=0o700, exist_ok=True)
             plan = self._plan_of(sent, self._trees.opened(task), run_dir, before)
@@ -106,7 +106,7 @@ class Foreman:
             carry_out(asked, plan, run_dir, history)
         facts = read_journal(os.path.join(run_dir, JOURNAL))[0]
         state = replay(facts)
-        if not is_over(state):
+        if not state.has_ended:
             return None
         tree = self._trees.of(task)
         with suppress(OSError):  # logs of gates, and what was reverted: people may want them
