@@ -32,7 +32,7 @@ from ralph.runner.display import Attention, Display, Recorder, merged
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.kept import keep_plan, plan_again
-from ralph.runner.plan import Plan, loop_named
+from ralph.runner.plan import Plan, loop_named, with_branch
 from ralph.runner.wired import AgentReaders, RunContext
 from ralph.text.redact import redact, redacted_json
 from ralph.ui.jsonlines import stop_line
@@ -40,13 +40,15 @@ from ralph.ui.jsonlines import stop_line
 
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
-    plan = loop_named(name).read(invocation)
+    plan, run_id = loop_named(name).read(invocation), new_run_id(time.time())
+    plan = with_branch(plan, invocation.branch(run_id))
     if invocation.flags.get("dry_run"):
         return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
-    run_id = new_run_id(time.time())
     with _locked(plan, run_id):
         plan.loop.begin(plan)
+        if plan.branch is not None:
+            plan.branch.make(plan.workspace, plan.environ)
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
@@ -62,12 +64,14 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     by = plan.agents[-1] if order.role is Role.REVIEW else plan
     launch = build_agent(by, by.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
-        shown = {"type": "dry_run", "time": time.time(), "run": None}
+        shown: dict[str, object] = {"type": "dry_run", "time": time.time(), "run": None}
+        shown |= {"branch": plan.branch.name} if plan.branch else {}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
     else:
         argv, how = launch.shown(order.prompt)
         lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines[:0] = [plan.branch.words()] if plan.branch else []
         lines = [redact(line) for line in lines]
     print(*lines, sep="\n", file=invocation.out)
     return 0
@@ -76,6 +80,8 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
 def go_on(invocation: Invocation, run_dir: str) -> int:
     """Carry on a run that was cut off or asked to stop, with its own settings and counters."""
     plan = plan_again(invocation, run_dir)
+    if plan.branch is not None:
+        plan.branch.refuse_another(os.path.basename(run_dir), plan.workspace, plan.environ)
     with _locked(plan, os.path.basename(run_dir)):
         history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
         SignalFiles(run_dir).forget()

@@ -4,8 +4,10 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
 from typing import Any, TextIO
 
 from ralph.agents.clis import Launch
@@ -80,6 +82,8 @@ class Display:
     json: JsonLines | None
     readers: tuple[Reader, ...]
     board: Board | None = None
+    branch: Mapping[str, str] | None = None  # the work's, for programs
+    after: Callable[[], Sequence[str]] = tuple  # what people read last
 
     @classmethod
     def of(
@@ -118,21 +122,27 @@ class Display:
             board=board,
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
+        own = plan.branch if not task else None
+        branch = asdict(own) if own else None
+        after = partial(own.closing, plan.workspace, plan.environ) if own else tuple
         if not in_json:
-            return cls(console, None, (console, *also), board)
+            return cls(console, None, (console, *also), board, branch, after)
         lost = "; the run goes on without it."
         out = Channel(invocation.out, lambda why: console.note(f"stdout {why}{lost}"))
         lines = JsonLines(
             out.write, os.path.basename(run_dir), clock=time.time, state=state, task=task
         )
         # A run has one last line, which is not a worker's.
-        return cls(console, None if task else lines, (lines, console, *also), board)
+        json_lines = None if task else lines
+        return cls(console, json_lines, (lines, console, *also), board, branch, after)
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
+        for line in self.after():
+            self.console.note(line)
         if self.json is not None:
             used = self.board.used() if self.board else ()
-            self.json.stop(stop, log=journal, used=used)
+            self.json.stop(stop, log=journal, used=used, branch=self.branch)
 
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""
@@ -152,6 +162,8 @@ class Display:
                     f"The state directory {plan.state_root} is in the workspace, where the agent "
                     "can change it; better: export RALPH_STATE_DIR=/some/where"
                 )
+            if plan.branch is not None:
+                console.note(plan.branch.words())
         for note in notes:
             console.note(note)
 

@@ -27,6 +27,7 @@ from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
+    from ralph.git.branch import WorkBranch
     from ralph.journal.recovery import History
     from ralph.kernel.verdict import Reason
     from ralph.sandbox.credentials import Secrets
@@ -128,6 +129,7 @@ class Plan(Generic[_Work_co]):
     sandbox: Sandboxing | None = None  # None: in place
     others: tuple["Plan[Any]", ...] = ()  # the same, as other agents take turns in it
     workers: int = 1  # how many tasks are worked on at once
+    branch: "WorkBranch | None" = None  # that it has made for its work
     lead: str = ""  # the run that a worker belongs to
     task: str = ""  # the worker's
 
@@ -237,6 +239,15 @@ def _refuse_what_cannot_work(
     cli.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     for task in settings.scm.tasks if settings.scm else ():
         task_words(task)
+
+
+def with_branch(plan: Plan[_Work], name: str | None) -> Plan[_Work]:
+    """The plan with a new branch for its work, if one is named; it is not made yet."""
+    if name is None:
+        return plan
+    from ralph.git.branch import planned_branch
+
+    return replace(plan, branch=planned_branch(name, plan.workspace, plan.environ))
 
 
 def limits_of(settings: Settings) -> Limits:
