@@ -19,6 +19,7 @@ HOOKS = {  # `ralph hook NAME`, a module with a `main() -> int`; docs/plugin.md 
     "session-start": "Forget what the hooks remember of this session.",
     "stop-failure": "Let a turn end that failed, and tell its loop.",
 }
+AGENTS = ("claude", "codex", "gemini")  # the hosts
 KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
 _MOST_INPUT = 64 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
