@@ -19,7 +19,7 @@ from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
 from ralph.journal.recovery import History, recover
 from ralph.journal.run_id import new_run_id
-from ralph.kernel.engine import first_order, run
+from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
 from ralph.kernel.ports import Ports
 from ralph.kernel.state import RunState, replay
@@ -58,13 +58,23 @@ def execute(name: str, invocation: Invocation) -> int:
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     """Print the prompt and the command of the first turn, and begin nothing."""
     assert plan.loop.first is not None, "a command without it has no --dry-run"
-    order = first_order(plan.loop.first(plan), plan.backlog(), time.time())
+    policy, backlog, now = plan.loop.first(plan), plan.backlog(), time.time()
+    order = first_order(policy, backlog, now)
+    shown: dict[str, object] = {"type": "dry_run", "time": now, "run": None}
     if order is None:
-        raise ConfigError(*plan.loop.none_first)
+        stop = first_stop(policy, backlog, now)
+        if stop is None or stop.reason is not Reason.COMPLETED:
+            why, remedy = plan.loop.none_first
+            raise ConfigError(stop.why if stop else why, remedy)
+        lines = [f"There is no turn to take: {stop.why}."]
+        if invocation.flags["in_json"]:
+            nothing = redacted_json({**shown, "command": None, "prompt": None, "why": stop.why})
+            lines = [nothing, stop_line(stop.reason, time=now)]
+        print(*lines, sep="\n", file=invocation.out)
+        return 0
     by = plan.agents[-1] if order.role is Role.REVIEW else plan
     launch = build_agent(by, by.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
-        shown: dict[str, object] = {"type": "dry_run", "time": time.time(), "run": None}
         shown |= {"branch": plan.branch.name} if plan.branch else {}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]

@@ -58,6 +58,7 @@ class Loop:
     first: Callable[["Plan[Any]"], Policy] | None = None  # for `--dry-run`: it settles nothing
     none_first: tuple[str, str] = ("nothing can be started", "")  # that, and what to type
     unattended: bool = True  # a sandbox is permission enough for the agent
+    commits: bool = False  # the work itself, where a sandbox keeps the agent from it
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
     begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock

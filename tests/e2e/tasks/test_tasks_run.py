@@ -334,3 +334,18 @@ def test_a_check_that_hangs_ends_with_the_tasks_time(project: Project) -> None:
     done = project.run("touch x")
     assert_clear(done, 3, "the task's time is used up")
     assert project.task("A")["status"] == "blocked"
+
+
+def test_a_dry_run_without_a_turn_says_why(project: Project) -> None:
+    project.tasks(
+        {"id": "T-1", "title": "one", "status": "blocked"},
+        {"id": "T-2", "title": "two", "blockedBy": ["T-1"]},
+    )
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "tasks")
+    stuck = project.run("", "--dry-run")
+    assert_clear(stuck, 2, "T-1 is blocked; T-2 waits for T-1", "ralph tasks list")
+    project.tasks({"id": "T-1", "title": "one", "status": "done"})
+    project.git("commit", "-q", "-a", "-m", "done")
+    done = project.run("", "--dry-run")
+    assert (done.code, done.out) == (0, "There is no turn to take: nothing is left to do.\n")

@@ -141,5 +141,6 @@ LOOP = Loop(
     policy,
     first,
     none_first=("no task can be started", "Look at them: ralph tasks list"),
+    commits=True,
     carry_out=by_one_or_many,
 )

@@ -162,5 +162,6 @@ LOOP = Loop(
     policy,
     first=lambda plan: reviewed(limits=plan.limits, terms=terms_of(plan)),
     none_first=("no story can be started", "Look at them: ralph prd check"),
+    commits=True,
     hooks=("stop", "post-tool", "session-start"),
 )
