@@ -21,7 +21,7 @@ from ralph.cli.tasks.common import (
     which_tasks,
 )
 from ralph.errors import ConfigError
-from ralph.git.checkpoint.commit import commit_of
+from ralph.git.checkpoint.commit import commit_of, patch_of
 from ralph.kernel.case import Case
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks import completion
@@ -31,8 +31,9 @@ from ralph.kernel.verdict import Boundary
 from ralph.loops.backlog.learning import Figures, Summary, TypeSummary, summary
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import NAME
+from ralph.loops.backlog.tracker.sync import checked_words
 from ralph.runner.arguments import current_directory, shown, warn
-from ralph.text.plain import clean, columns, shorten
+from ralph.text.plain import clean, columns, safe, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.style import Style, Tone, aligned, style_here
 
@@ -203,18 +204,20 @@ def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
 
 @command()
 @task_argument
+@option("--diff", "Show the work instead: the task's commit, or what is kept of a try.")
 @the_usual
-def show(task_id: str, *, in_json: bool) -> None:
+def show(task_id: str, *, diff: bool, in_json: bool) -> None:
     """Show everything about a task: its fields, what it waits for, its last iterations.
 
     --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields; of
-    one that is done also the `tree` that was proven and its `commit`.
+    one that is done also the `tree` that was proven and its `commit`; with --diff also `diff`.
 
     Examples:
       ralph tasks show T-003
+      ralph tasks show T-003 --diff
       ralph tasks show T-003 --json | jq .evidence
 
-    Exit codes: 0, or 2 when there is no such task.
+    Exit codes: 0, or 2 when there is no such task, or no work of it to show.
     """
     file = task_file(os.environ)
     record = file.needed(task_id)
@@ -225,14 +228,45 @@ def show(task_id: str, *, in_json: bool) -> None:
         runs = [str(entry["run"]) for entry in progress if entry.get("run")]
         commit = commit_of(file.workspace, os.environ, runs[-1] if runs else "", record["id"])
         record = {**record, "tree": evidence.get("tree"), "commit": commit or None}
-    if in_json:
+    patch = _patch(record, file.workspace) if diff else ""
+    if diff and not in_json:
+        print_lines(_painted(patch, style_here()))
+    elif in_json:
         named = [
             {"id": b, "status": known[b].status.value if b in known else None}
             for b in known[task_id].blocked_by
         ]
-        click.echo(json.dumps({**record, "blockers": named, "progress": progress}))
+        more = {"diff": patch} if diff else {}
+        click.echo(json.dumps({**record, "blockers": named, "progress": progress, **more}))
     else:
         print_lines(_one_task(record, known, progress, style_here()))
+
+
+def _patch(record: Mapping[str, Any], workspace: str) -> str:
+    """The work of a task as git shows it; a ConfigError where there is none."""
+    for commit in filter(None, (record.get("commit"), record.get("saved"))):
+        if found := patch_of(workspace, os.environ, str(commit)):
+            return safe(found)
+    name, status = shown(str(record["id"])), shown(str(record.get("status") or Status.PENDING))
+    if commit := record.get("commit"):
+        message = f"the commit of {name} changed nothing but Ralph's records"
+        raise ConfigError(message, f"Look: git show {commit}")
+    if status == Status.DONE:
+        why = "it changed nothing, or its branch is not checked out here"
+        raise ConfigError(f"no commit of {name} is to be found: {why}", "Look: git branch --list")
+    remedy = f"See how far it is: ralph tasks show {name}"
+    raise ConfigError(f"there is no work of {name} yet: it is {status}", remedy)
+
+
+def _painted(patch: str, style: Style) -> list[str]:
+    """Each line of a patch in its colour."""
+    tones = {"+": Tone.GOOD, "-": Tone.BAD, "@": Tone.CALL}
+    heads = ("+++", "---", "diff --git", "index ", "commit ")
+    lines = []
+    for line in patch.splitlines():
+        tone = Tone.HEAD if line.startswith(heads) else tones.get(line[:1], Tone.PLAIN)
+        lines.append(style.paint(line, tone))
+    return lines
 
 
 def _one_task(
@@ -254,7 +288,9 @@ def _one_task(
         how = f" ({other.status.value}): {other.title}" if other else " (not there)"
         told.append(("waits for", blocker + how))
     names = [n for n in record if n not in _ELSEWHERE and n not in _TIMES]
-    told += [(name, _plain(record[name])) for name in (*names, *_TIMES) if record.get(name)]
+    told += [
+        (name, _words_of(name, record[name])) for name in (*names, *_TIMES) if record.get(name)
+    ]
     if isinstance(source := record.get("source"), dict):
         place = source.get("path") or f"github:{source.get('repo')}"
         told.append(("came from", f"{place} ({source.get('format')}): {source.get('key')}"))
@@ -270,6 +306,18 @@ def _one_task(
         words += [str(entry.get(name) or "") for name in ("status", "reason")]
         lines.append("    " + shown(" ".join(filter(None, words))))
     return lines
+
+
+def _words_of(name: str, data: object) -> str:
+    """A field for people; evidence in words."""
+    if name != "evidence" or not isinstance(data, dict):
+        return _plain(data)
+    lists = {"left out": data.get("leftOut"), "put back": data.get("putBack")}
+    lists |= {"hidden from git": data.get("hidden"), "artifacts": data.get("artifacts")}
+    words = [checked_words(data)]
+    words += [f"{what}: {_plain(paths)}" for what, paths in lists.items() if paths]
+    words += [f"{data['outside']} are outside the proof"] if data.get("outside") else []
+    return "; ".join(filter(None, words)) or _plain(data)
 
 
 def _plain(data: object) -> str:
