@@ -64,7 +64,7 @@ Waits = Mapping[str, tuple[str, ...]]
 @option("--type T", "Only this type.", "kind")
 @option("--ready", "Only tasks that could be taken now.")
 @option("--search TEXT", "Only tasks that contain this text.")
-@option("--tree", "Show each task below those it waits for.", "as_tree")
+@option("--tree", "Show each task below its parent, or those it waits for.", "as_tree")
 @the_usual
 def list_tasks(
     *,
@@ -113,7 +113,10 @@ def list_tasks(
     elif not listing.backlog.tasks:
         click.echo(_EMPTY)
     else:
-        print_lines((_tree if as_tree else _table)(tasks, waits, style_here()))
+        style, above = style_here(), {}
+        if as_tree:
+            above = {r["id"]: str(r["parent"]) for r in file.records() if r.get("parent")}
+        print_lines(_tree(tasks, waits, above, style) if as_tree else _table(tasks, waits, style))
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
@@ -170,10 +173,11 @@ def _summary(tasks: Sequence[Task]) -> str:
     return f"{counted(len(tasks), 'task')}{': ' if parts else ''}{', '.join(parts)}"
 
 
-def _tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
-    """Each task below every one that it waits for; what waits for it is shown below the first."""
+def _tree(tasks: Sequence[Task], waits: Waits, above: Mapping[str, str], style: Style) -> list[str]:
+    """Each task below what it is a part of, else below every one that it waits for; what waits for
+    it is shown below the first."""
     lines = []
-    for task, depth, again in _walk(tasks):
+    for task, depth, again in _walk(tasks, above):
         title = "(see above)" if again else task.title
         note = "" if again else _kept_by(task, waits)
         head = f"{'  ' * min(depth, _DEEPEST)}{shown(task.id)}: "
@@ -183,14 +187,19 @@ def _tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
     return [*lines, _summary(tasks)]
 
 
-def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
+def _walk(tasks: Sequence[Task], above: Mapping[str, str]) -> Iterator[tuple[Task, int, bool]]:
     """Every task with its depth, and True if it was there before. Circles are cut open."""
     known = {t.id for t in tasks}
     below: dict[str, list[Task]] = {}
+    tops = []
     for task in tasks:
-        for blocker in dict.fromkeys(task.blocked_by):
-            below.setdefault(blocker, []).append(task)
-    tops = [t for t in tasks if known.isdisjoint(t.blocked_by)]
+        # A task that waits for its own parts stands above them.
+        waits = (one for one in task.blocked_by if above.get(one) != task.id)
+        places = [above[task.id]] if above.get(task.id) in known else list(dict.fromkeys(waits))
+        for place in places:
+            below.setdefault(place, []).append(task)
+        if known.isdisjoint(places):
+            tops.append(task)
     seen: set[str] = set()
     for top in (*tops, *tasks):  # the second time round: those in circles
         stack = [] if top.id in seen else [(top, 0)]
