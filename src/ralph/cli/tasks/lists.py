@@ -101,12 +101,7 @@ def import_list(
     if name is None and _settings(given, dry_run=dry_run, in_json=in_json):
         return 0
     form, reading = _read(given, name)
-    # Issues are at home in their repository, also those from a file.
-    repositories = {
-        repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
-    }
-    repository = repositories.pop() if len(repositories) == 1 else ""
-    origin = Origin(form.name, {"repo": repository} if repository else given.place, given.name)
+    origin = _origin(form, reading, given)
     done = _merged(reading, origin, dry_run=dry_run)
     why = _why_nothing(reading, done)
     if why and not done.added and not done.missing:
@@ -115,6 +110,15 @@ def import_list(
     click.echo(tell(done, origin, dry_run=dry_run))
     warn(*([f"nothing to do in {given.name}: {why}"] if why else []))
     return int(bool(why))
+
+
+def _origin(form: Format, reading: TaskList, given: ForeignList) -> Origin:
+    """Issues are at home in their repository, also those from a file."""
+    repositories = {
+        repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
+    }
+    repository = repositories.pop() if len(repositories) == 1 else ""
+    return Origin(form.name, {"repo": repository} if repository else given.place, given.name)
 
 
 def _merged(reading: TaskList, origin: Origin, *, dry_run: bool) -> Import:

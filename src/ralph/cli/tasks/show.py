@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
@@ -113,10 +114,9 @@ def list_tasks(
     elif not listing.backlog.tasks:
         click.echo(_EMPTY)
     else:
-        style, above = style_here(), {}
-        if as_tree:
-            above = {r["id"]: str(r["parent"]) for r in file.records() if r.get("parent")}
-        print_lines(_tree(tasks, waits, above, style) if as_tree else _table(tasks, waits, style))
+        parents = {r["id"]: str(r["parent"]) for r in file.records() if as_tree and r.get("parent")}
+        table = partial(_tree, above=parents) if as_tree else _table
+        print_lines(table(tasks, waits, style_here()))
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
@@ -173,7 +173,7 @@ def _summary(tasks: Sequence[Task]) -> str:
     return f"{counted(len(tasks), 'task')}{': ' if parts else ''}{', '.join(parts)}"
 
 
-def _tree(tasks: Sequence[Task], waits: Waits, above: Mapping[str, str], style: Style) -> list[str]:
+def _tree(tasks: Sequence[Task], waits: Waits, style: Style, above: Mapping[str, str]) -> list[str]:
     """Each task below what it is a part of, else below every one that it waits for; what waits for
     it is shown below the first."""
     lines = []
