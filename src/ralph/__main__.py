@@ -25,8 +25,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
-    if len(arguments) == 2 and arguments[0] == "hook":
-        _answer_host(arguments[1])
+    if arguments[:1] == ["hook"] and len(arguments) in (2, 3):
+        _answer_host(*arguments[1:])
     _hold_standard_streams()
     _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
@@ -44,11 +44,16 @@ def main() -> None:
     sys.exit(code)
 
 
-def _answer_host(hook: str) -> None:
-    """Run a hook and exit; a host waits for it, and no signal of ours may end it."""
-    from ralph.hosts.protocol import HOOKS, module_of
+def _answer_host(hook: str, agent: str = "") -> None:
+    """Run a hook, as an agent's settings have it if one is named, and exit; a host waits for it,
+    and no signal of ours may end it."""
+    from ralph.hosts.protocol import AGENTS, HOOKS, module_of
 
-    if hook in HOOKS:
+    if hook in HOOKS and agent in AGENTS:
+        from ralph.hooks.installed import main as main_installed
+
+        sys.exit(main_installed(agent, hook))
+    if hook in HOOKS and not agent:
         sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
 
 

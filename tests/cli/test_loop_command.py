@@ -57,6 +57,15 @@ def test_a_task_arrives_unchanged(
     assert status(capsys)["task"] == task
 
 
+def test_programs_are_told_what_has_begun(capsys: pytest.CaptureFixture[str]) -> None:
+    """README: `ralph loop start|status|cancel [--session ID] [--json]`."""
+    assert ralph("start", "--session", "s-1", "--json", "Build it") == 0
+    told = json.loads(capsys.readouterr().out)
+    opening = told.pop("opening")
+    assert told == status(capsys)
+    assert (told["status"], "Task:\nBuild it" in opening) == ("RUNNING", True)
+
+
 def test_values_of_flags_may_begin_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("--completion-promise", "- all done -", "--gate", "- true")
     assert ralph("start", "--session", "s-1", *flags, "Build it") == 0

@@ -54,9 +54,10 @@ class Session:
         usual |= {"cwd": str(self.project), "hook_event_name": kind}
         return {n: v for n, v in {**usual, **self.extra, **changes}.items() if v is not None}
 
-    def types(self, words: str) -> Json:
+    def types(self, words: str, **fields: object) -> Json:
         """What the host is told about a prompt; nothing is an empty object."""
-        said = prompt.answer(self.event("UserPromptSubmit", prompt=words), self.environ, "/")
+        event = self.event("UserPromptSubmit", prompt=words, **fields)
+        said = prompt.answer(event, self.environ, "/")
         found = json.loads(said or "{}")
         assert isinstance(found, dict)
         return found

@@ -43,8 +43,11 @@ def test_stop_hook_active_is_no_reason_to_let_go(session: Session) -> None:
 def test_cancel_and_status_in_the_session(session: Session) -> None:
     session.starts()
     assert session.held()
-    shown = session.types("/ralph-status")["hookSpecificOutput"]["additionalContext"]
-    assert "RUNNING\niteration 1/50" in shown
+    shown = session.types("/ralph-status")  # claude shows it, and takes no turn
+    assert shown["decision"] == "block"
+    assert "RUNNING\niteration 1/50" in shown["reason"]
+    of_codex = session.types("/ralph-status", turn_id="t")["hookSpecificOutput"]
+    assert of_codex["additionalContext"] == shown["reason"]
     told = session.types("/ralph:cancel-ralph")["hookSpecificOutput"]
     assert told["hookEventName"] == "UserPromptSubmit"
     assert "CANCELLED" in told["additionalContext"]

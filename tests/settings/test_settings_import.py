@@ -133,6 +133,19 @@ def test_the_settings_of_the_workspace_itself_are_read_as_they_are(workspace: Pa
         take_over(str(workspace), ".ralph/settings.json", dry_run=False)
 
 
+def test_the_other_name_of_a_price_is_taken_over(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    lay(tmp_path / "other", {"agent": {"prices": {"input": 3, "output": 15, "cached": 0.3}}})
+    lay(workspace, {"agent": {"prices": {"input": 3, "output": 15, "cached": 0.3}}})
+    source = str(tmp_path / "other" / ".ralph" / "settings.json")
+    outcome = take_over(str(workspace), source, dry_run=False)
+    assert (outcome.lost, outcome.conflicts, outcome.written) == ((), (), False)
+    assert "agent.prices.cacheRead" in outcome.same
+    (workspace / ".ralph" / "settings.json").unlink()
+    assert take_over(str(workspace), source, dry_run=False).lost == ()
+    assert written(workspace)["agent"]["prices"] == {"input": 3, "output": 15, "cacheRead": 0.3}
+
+
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [

@@ -5,7 +5,8 @@ import importlib
 import click
 
 from ralph.cli.base import Command, Group
-from ralph.hosts.protocol import HOOKS, module_of
+from ralph.hooks.installed import main
+from ralph.hosts.protocol import AGENTS, HOOKS, module_of
 
 
 class _Hooks(Group):
@@ -19,10 +20,17 @@ class _Hooks(Group):
             raise click.UsageError(f"no hook {cmd_name!r}: there is {', '.join(HOOKS)}", ctx)
         about = f"{HOOKS[cmd_name]}\n\nExamples:\n  ralph hook {cmd_name} < event.json"
 
-        def answer() -> int:
+        def answer(agent: str | None) -> int:
+            if agent is not None:
+                return main(agent, cmd_name)
             return int(importlib.import_module(module_of(cmd_name)).main())
 
-        return Command(cmd_name, callback=answer, help=about, short_help=HOOKS[cmd_name])
+        whose = click.Argument(
+            ["agent"], required=False, type=click.Choice(AGENTS)
+        )  # in whose settings it stands
+        return Command(
+            cmd_name, params=[whose], callback=answer, help=about, short_help=HOOKS[cmd_name]
+        )
 
 
 @click.group(cls=_Hooks)

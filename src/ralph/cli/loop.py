@@ -92,16 +92,19 @@ def _is_of_task(word: str) -> bool:
 )
 @option("--gate CMD", "A command that must succeed first; repeat for more.", multiple=True)
 @option("--ulw", "Ultrawork: say so in every continuation.")
+@in_json
 def start(
     task: tuple[str, ...],
     session: str | None,
     *,
     ulw: bool,
+    in_json: bool,
     **given: Any,  # noqa: ANN401  see wished
 ) -> None:
     """Begin a loop in a session, and print what its agent must be told.
 
-    TASK may be one quoted argument or many words.
+    TASK may be one quoted argument or many words. --json prints the loop as `ralph loop status`
+    does, and what its agent must be told as `opening`.
 
     Examples:
       ralph loop start --session ID "Make the tests pass"
@@ -123,7 +126,11 @@ def start(
             commands.start(wish, name, event, os.environ, current_directory())
     except UnusableLoop as error:
         raise ConfigError(f"no loop: {error}", "Try: ralph loop start --help") from error
-    click.echo(clean(opening(wish, name)))
+    told = opening(wish, name)
+    if in_json:
+        click.echo(json.dumps({**shown_record(_known(name)), "opening": told}))
+    else:
+        click.echo(clean(told))
 
 
 @loop.command()

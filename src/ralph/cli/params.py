@@ -248,6 +248,12 @@ def run_options(
             "Hosts that a sandbox may reach besides the agent's provider.  [default: no others]",
         ),
         shown_credentials,
+        option(
+            "--branch [=NAME]",
+            "Make a new branch for the work, by default ralph/RUN, and stay on it.",
+            is_flag=False,
+            flag_value=arguments.BRANCH_OF_RUN,
+        ),
         run_display,
         option("--dry-run", "Print the prompt and the command; run nothing."),
         json_lines,

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,8 @@ from ralph.cli.asking import ask, dialogue, yes
 from ralph.cli.base import Group
 from ralph.cli.params import current_directory, option, the_usual, together
 from ralph.errors import ConfigError
+from ralph.git.digest import git_output
+from ralph.git.ignore import ignore_here, is_ignored
 from ralph.hosts.files import carry_out
 from ralph.hosts.hosts import HOSTS, SOURCE, Host
 from ralph.hosts.install import FileChanges, commands_there, hooks_file, is_lifted, look, planned
@@ -20,9 +23,11 @@ from ralph.hosts.plugin_state import PLUGIN, plugin_is_on
 from ralph.hosts.stop_cap import CAP
 from ralph.ui.style import is_terminal
 
+_SCOPES = ("project", "shared", "user")
 _MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")
 _where = together(
-    option("--project", "In this project; the default."),
+    option("--project", "In this project, for you; the default."),
+    option("--shared", "In this project, for everybody who has it from git."),
     option("--user", "In all projects of yours."),
     option(f"--agent [{'|'.join(HOSTS)}]", "Whose hooks.", default="claude"),
     the_usual,
@@ -33,21 +38,22 @@ _where = together(
 def plugin() -> None:
     """Install Ralph's hooks in Claude Code, Codex or Gemini, or remove them.
 
-    What your settings hold besides stays as it is, to the byte. The Claude Code plugin, which has
-    the same hooks for all projects, is installed by claude itself: --user says how.
+    What your settings hold besides stays as it is, to the byte. In a file that is for everybody,
+    hooks name no path: they call the ralph on PATH, and do nothing where there is none.
 
     Examples:
       ralph plugin install                   hooks and /ralph-loop for claude, here
+      ralph plugin install --shared          for everybody who works on this project
       ralph plugin install --agent codex     the same hooks for codex
       ralph plugin status                    what is installed where
       ralph plugin uninstall                 remove it all again
     """
 
 
-def _is_users(*, project: bool, user: bool) -> bool:
-    if project and user:
-        raise click.UsageError("--project and --user exclude each other.")
-    return user
+def _scope_of(*, project: bool, shared: bool, user: bool) -> str:
+    if project + shared + user > 1:
+        raise click.UsageError("--project, --shared and --user exclude each other.")
+    return "user" if user else "shared" if shared else "project"
 
 
 @plugin.command()
@@ -57,59 +63,75 @@ def _is_users(*, project: bool, user: bool) -> bool:
     "Let claude be held more than 8 times in a row without a tool call. At a terminal that "
     "is asked.",
 )
-def install(*, project: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None) -> None:
+def install(
+    *, project: bool, shared: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None
+) -> None:
     """Install the hooks once; claude and gemini also get /ralph-loop and the like.
 
-    The commands name this very Ralph by its path. After it has moved, or a newer one is there:
-    install again.
+    Hooks in a file of yours name this very Ralph by its path: after it has moved, install again.
+    Those in a file that may be committed, which is any of a project but
+    .claude/settings.local.json, call the ralph on PATH.
 
     Examples:
-      ralph plugin install                        .claude/settings.json, /ralph-loop
+      ralph plugin install                        .claude/settings.local.json, /ralph-loop
+      ralph plugin install --shared               .claude/settings.json, to be committed
       ralph plugin install --lift-cap             and claude may be held more than 8 times
-      ralph plugin install --user                 how claude gets the plugin
+      ralph plugin install --user                 ~/.claude/settings.json, or how to get the plugin
       ralph plugin install --agent codex          .codex/hooks.json
       ralph plugin install --agent gemini --user  ~/.gemini/settings.json
 
     Exit codes: 0, or 2 when nothing was written.
     """
-    host, users = HOSTS[agent], _is_users(project=project, user=user)
+    host, scope = HOSTS[agent], _scope_of(project=project, shared=shared, user=user)
     here, environ = current_directory(), os.environ
-    if lift_cap is not None and (agent != "claude" or users):
+    if lift_cap is not None and (agent != "claude" or user):
         raise click.UsageError("--lift-cap is about claude, in a project.")
-    if agent == "claude" and users:
+    if agent == "claude" and user and _has_plugin():
         return _say_commands(_plugin_commands(), in_json=in_json)
-    path = hooks_file(host, here, environ, user=users)
-    _refuse_twice(host, path, hooks_file(host, here, environ, user=not users), users=users)
-    plan = planned(host, path, here, user=users, install=True, lift=lift_cap)
-    if lift_cap is None and not in_json and _would_lift(host, plan, environ):
-        plan = planned(host, path, here, user=users, install=True, lift=True)
+    path = hooks_file(host, here, environ, scope)
+    _refuse_twice(host, path, here, environ)
+    is_own = scope == "project" and not host.is_portable(scope)
+    if is_own and git_output(here, environ, "ls-files", "-z", "--", path):
+        message = f"git keeps {path}, and the hooks would name paths of this machine"
+        untrack = f"git rm --cached {shlex.quote(os.path.relpath(path))}"
+        raise ConfigError(message, f"For everybody: --shared. Or let it be yours: {untrack}")
+    plan = planned(host, path, scope, install=True, lift=lift_cap)
+    if lift_cap is None and not in_json and scope != "user" and _would_lift(host, plan, environ):
+        plan = planned(host, path, scope, install=True, lift=True)
     carry_out(plan.changes)
-    notes = _notes(host, plan, here, environ)
-    return _say(host, plan, "are in", notes, users=users, in_json=in_json)
+    if is_own:
+        _hide_from_git(plan, here, environ)
+    notes = _notes(host, plan, here, scope, environ)
+    return _say(host, plan, "are in", notes, scope=scope, in_json=in_json)
 
 
 @plugin.command()
 @_where
-def uninstall(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
+def uninstall(*, project: bool, shared: bool, user: bool, agent: str, in_json: bool) -> None:
     """Remove what install has added, and nothing else.
 
     Examples:
-      ralph plugin uninstall
+      ralph plugin uninstall                 your own in this project, else those of everybody
       ralph plugin uninstall --agent codex --user
 
     Exit codes: 0, or 2 when nothing was written.
     """
-    host, users = HOSTS[agent], _is_users(project=project, user=user)
-    here = current_directory()
-    if agent == "claude" and users:
+    host, scope = HOSTS[agent], _scope_of(project=project, shared=shared, user=user)
+    here, environ = current_directory(), os.environ
+
+    def is_in(scope: str) -> bool:
+        return bool(look(host, hooks_file(host, here, environ, scope), scope).events)
+
+    if scope == "project" and not project and not is_in(scope) and is_in("shared"):
+        scope = "shared"
+    if agent == "claude" and user and _has_plugin() and not is_in(scope):
         name = PLUGIN.partition("@")[2]
         lines = [f"claude plugin uninstall {PLUGIN}", f"claude plugin marketplace remove {name}"]
         return _say_commands(lines, in_json=in_json)
-    path = hooks_file(host, here, os.environ, user=users)
-    plan = planned(host, path, here, user=users, install=False)
+    plan = planned(host, hooks_file(host, here, environ, scope), scope, install=False)
     carry_out(plan.changes)
     where = "are gone from" if plan.hooks.is_one else "were not in"
-    return _say(host, plan, where, [], users=users, in_json=in_json)
+    return _say(host, plan, where, [], scope=scope, in_json=in_json)
 
 
 @plugin.command()
@@ -130,8 +152,8 @@ def status(*, in_json: bool) -> None:
         lines = []
         if "plugin" in parts:
             lines.append(f"plugin: {PLUGIN} is {'on' if parts['plugin'] else 'not on'}")
-        for scope in ("project", "user"):
-            if found := parts[scope]:
+        for scope in _SCOPES:
+            if found := parts.get(scope):
                 why = found.get("trouble") or ", ".join(found["events"])
                 lines.append(f"{scope}: {found['state']}: {found['file']}" + (why and f" ({why})"))
         if parts["commands"]:
@@ -139,29 +161,39 @@ def status(*, in_json: bool) -> None:
         click.echo("\n".join(f"{agent:8}{line}" for line in lines))
 
 
+def _has_plugin() -> bool:
+    """True if this Ralph runs in its repository, which is the plugin; a package is without it."""
+    return os.path.isfile(os.path.join(os.path.dirname(SOURCE), _MARKETPLACE))
+
+
 def _plugin_commands() -> list[str]:
     """The commands that make Claude Code install the plugin from where this Ralph lies."""
-    root = os.path.dirname(SOURCE)
-    if not os.path.isfile(os.path.join(root, _MARKETPLACE)):
-        raise ConfigError(
-            "this Ralph was installed without the plugin, which is its repository",
-            f"Take a clone of it: claude plugin marketplace add CLONE && "
-            f"claude plugin install {PLUGIN}\nOr have the hooks in one project: "
-            "ralph plugin install --project",
-        )
-    add = f"claude plugin marketplace add {shlex.quote(root)}"
+    add = f"claude plugin marketplace add {shlex.quote(os.path.dirname(SOURCE))}"
     return [add, f"claude plugin install {PLUGIN}"]
 
 
-def _refuse_twice(host: Host, path: str, other: str, *, users: bool) -> None:
-    """Refuse to install twice. Hosts run what both files have: every stop would count twice."""
-    if os.path.realpath(path) == os.path.realpath(other) or not look(host, other).events:
-        return
-    flags = f"--agent {host.agent} {'--project' if users else '--user'}"
-    if host.agent == "claude":  # --user is about the plugin there
-        flags = f"-C {shlex.quote(os.path.dirname(os.path.dirname(other)))}"
-    remedy = f"Take them out there first: ralph plugin uninstall {flags}"
-    raise ConfigError(f"the hooks are in {other} already, and would run twice", remedy)
+def _refuse_twice(host: Host, path: str, project: str, environ: Mapping[str, str]) -> None:
+    """Refuse to install twice. Hosts run what all files have: every stop would count twice."""
+    for scope in _SCOPES:
+        if scope == "user" and not host.user_file(environ):
+            continue
+        other = hooks_file(host, project, environ, scope)
+        same = os.path.realpath(path) == os.path.realpath(other)
+        if not same and look(host, other, scope).events:
+            remedy = f"ralph plugin uninstall --agent {host.agent} --{scope}"
+            raise ConfigError(
+                f"the hooks are in {other} already, and would run twice",
+                f"Take them out there first: {remedy}",
+            )
+
+
+def _hide_from_git(plan: FileChanges, project: str, environ: Mapping[str, str]) -> None:
+    """Let git ignore in this clone what is this person's alone."""
+    for change in plan.changes:
+        name = os.path.relpath(change.path, project)
+        kept = git_output(project, environ, "ls-files", "-z", "--", name)
+        if kept == b"" and not is_ignored(project, name, environ):
+            ignore_here(project, f"**/{name}", environ)
 
 
 def _would_lift(host: Host, plan: FileChanges, environ: Mapping[str, str]) -> bool:
@@ -174,20 +206,29 @@ def _would_lift(host: Host, plan: FileChanges, environ: Mapping[str, str]) -> bo
         return ask("Lift that in this project? (y/N): ", yes)
 
 
-def _notes(host: Host, plan: FileChanges, project: str, environ: Mapping[str, str]) -> list[str]:
+def _notes(
+    host: Host, plan: FileChanges, project: str, scope: str, environ: Mapping[str, str]
+) -> list[str]:
     notes = [host.note]
     if host.agent == "claude" and is_lifted(host, plan.hooks.after, environ):
         notes = [f"Claude may be held as often as it takes ({CAP}=0)."]
     if host.agent == "claude" and plugin_is_on({**environ, "CLAUDE_PROJECT_DIR": project}):
         notes.append(f"The plugin {PLUGIN} is on: these hooks leave the work to it.")
+    if host.is_portable(scope):
+        notes.append("They may be committed: they call the ralph on PATH, if there is one.")
+        if shutil.which("ralph", path=environ.get("PATH")) is None:
+            only = f"for you alone: ralph plugin install --agent {host.agent} --user"
+            notes.append(f"There is none on yours now: install Ralph by pipx, or {only}")
     return notes
 
 
 def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    user = host.user_file(environ)
+    scopes = _SCOPES if host.shared else ("project", "user")
     parts: dict[str, Any] = {}
-    for scope, path in (("project", os.path.join(project, host.file)), ("user", user)):
-        found = look(host, path) if path else None
+    for scope in scopes:
+        is_there = scope != "user" or host.user_file(environ)
+        path = hooks_file(host, project, environ, scope) if is_there else ""
+        found = look(host, path, scope) if path else None
         parts[scope] = found and {
             "file": found.path,
             "state": found.state,
@@ -201,17 +242,18 @@ def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, A
 
 
 def _say(
-    host: Host, plan: FileChanges, where: str, notes: list[str], *, users: bool, in_json: bool
+    host: Host, plan: FileChanges, where: str, notes: list[str], *, scope: str, in_json: bool
 ) -> None:
     """Say what was changed; after an installation there are notes."""
     files = [change.path for change in plan.commands if change.after is not None]
+    kept = list(map(os.path.relpath, plan.kept))
     done = {
         "agent": host.agent,
-        "scope": "user" if users else "project",
+        "scope": scope,
         "file": plan.hooks.path,
         "changed": any(change.is_one for change in plan.changes),
-        "commands": list(map(os.path.relpath, files)),
-        "kept": list(plan.kept),
+        "commands": files if scope == "user" else list(map(os.path.relpath, files)),
+        "kept": kept,
         "events": list(host.events.values()) if notes else [],
         "notes": notes,
     }
@@ -222,7 +264,7 @@ def _say(
     if files:
         names = [os.path.basename(path).partition(".")[0] for path in files]
         lines.append(f"  commands  {', '.join(f'/{name}' for name in names)}")
-    lines += [f"  {path} is not Ralph's, and stays as it is." for path in plan.kept]
+    lines += [f"  {path} is not Ralph's, and stays as it is." for path in kept]
     click.echo(json.dumps(done) if in_json else "\n".join([*lines, *notes]))
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 from collections.abc import Mapping
 
 from ralph.doctor.checks import Check, ok, warning
@@ -10,13 +11,14 @@ from ralph.doctor.machine import Machine
 from ralph.errors import ConfigError
 from ralph.files.json_edit import JsonText, JsonTextError
 from ralph.hosts.files import read_text
-from ralph.hosts.hosts import HOSTS
+from ralph.hosts.hosts import HOSTS, ON_PATH
 from ralph.hosts.settings_edit import KEY, found
 from ralph.hosts.stop_cap import CAP
 from ralph.kernel.value import value
 
 _MARK = "ralph@"  # a plugin is NAME@MARKETPLACE
 _HERE = (".claude/settings.json", ".claude/settings.local.json")
+_ON_PATH = "ralph on PATH"
 _LARGEST = 4_000_000
 _LIFT = f'in claude\'s settings: "env": {{"{CAP}": "0"}}'
 
@@ -100,28 +102,37 @@ def read_json(path: str) -> JsonFile:
 
 def ralph_hooks(machine: Machine) -> Check:
     """Settings in this workspace that have the hooks, and whether these can run."""
-    there = {}
+    there: dict[str, list[str]] = {}
     for agent, host in HOSTS.items():
-        try:
-            text = read_text(os.path.join(machine.workspace, host.file))
-            groups = found(JsonText.of(text, comments=True)) if text else {}
-        except (ConfigError, JsonTextError):
-            continue  # that is not ours to fix
-        if words := [group[KEY][0]["command"] for ours in groups.values() for group in ours]:
-            there[agent] = words
+        for file in dict.fromkeys(map(host.file_of, ("project", "shared"))):
+            try:
+                text = read_text(os.path.join(machine.workspace, file))
+                groups = found(JsonText.of(text, comments=True)) if text else {}
+            except (ConfigError, JsonTextError):
+                continue  # that is not ours to fix
+            if words := [group[KEY][0]["command"] for ours in groups.values() for group in ours]:
+                there.setdefault(agent, []).extend(words)
     if not there:
         return ok("ralph hooks", "none here; to put them in: ralph plugin install")
     for agent, commands in there.items():
-        programs = []
-        for command in commands:
-            try:
-                programs += shlex.split(command)[:1]
-            except ValueError:
-                programs.append(command)
-        if gone := next((path for path in programs if not os.access(path, os.X_OK)), ""):
+        gone = (_missing(command, machine.environ.get("PATH")) for command in commands)
+        if missing := next(filter(None, gone), ""):
             remedy = f"Put them in anew: ralph plugin install --agent {agent}"
-            return warning("ralph hooks", f"those of {agent} need {gone}, which is gone", remedy)
+            if missing == _ON_PATH:
+                remedy = "Install it: pipx install ralph-engine"
+            return warning("ralph hooks", f"those of {agent} need {missing}, which is gone", remedy)
     return ok("ralph hooks", f"here for {', '.join(there)}")
+
+
+def _missing(command: str, path: str | None) -> str:
+    """The program that a hook needs and that is not there; "" if it is."""
+    if command.startswith(ON_PATH):
+        return "" if shutil.which("ralph", path=path) else _ON_PATH
+    try:
+        program = shlex.split(command)[0]
+    except (ValueError, IndexError):
+        program = command
+    return "" if os.access(program, os.X_OK) else program
 
 
 def stop_cap(machine: Machine) -> Check:

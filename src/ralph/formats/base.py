@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ralph.kernel.value import value
 
+MARKDOWN = (".md", ".markdown", ".mdown", ".mdx", ".txt")  # how its names end
 LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
 
 
@@ -28,6 +29,8 @@ class TaskList:
     # What it says of itself, for the way back.
     root: Mapping[str, Any] = field(default_factory=dict)
     lost: tuple[str, ...] = ()  # what cannot be held, in words for people
+    nested: bool = False  # an item is done after those below it
+    nothing: str = ""  # why there are no items, in words for people
 
 
 @value

@@ -69,6 +69,7 @@ class Beads:
 
     now: Callable[[], datetime]
     name = _NAME
+    nests = True  # it says what is a part of what
 
     def fits(self, name: str, text: str) -> bool:
         bare = text.removeprefix("\ufeff").lstrip()

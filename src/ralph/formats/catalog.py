@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from ralph.errors import ConfigError
-from ralph.formats.base import Format
+from ralph.formats.base import MARKDOWN, Format
 from ralph.text.words import listed
 
 _PLACES = {  # the module and the name in it
@@ -28,8 +28,11 @@ def by_name(name: str) -> Format:
 
 
 def detect(name: str, text: str, among: Iterable[str] = NAMES) -> Format:
-    """The format of a file with this name and text; ConfigError where none or several fit."""
+    """The format of a file with this name and text; ConfigError where none or several fit. A text
+    in which there are no tasks is markdown by its name."""
     fitting = [known for known in map(by_name, among) if known.fits(name, text)]
+    if not fitting and name.casefold().endswith(MARKDOWN):
+        fitting = [by_name("markdown")]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:

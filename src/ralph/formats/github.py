@@ -70,6 +70,7 @@ class GitHub:
 
     now: Callable[[], datetime]
     name = _NAME
+    nests = True  # it says what is a part of what
 
     def fits(self, name: str, text: str) -> bool:
         return all_are(text, _is_issue)

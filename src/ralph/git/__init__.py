@@ -1,5 +1,5 @@
 """Asks git and commits with it: the repository, its status, its work tree.
 
-Public: `repository`, `status`, `view`, `digest`, `ignore`, `path_commit`, `uncommitted`,
+Public: `repository`, `status`, `view`, `digest`, `ignore`, `branch`, `path_commit`, `uncommitted`,
 `under_way`, `submodules`, `scm`; `checkpoint` goes back.
 """

@@ -2,7 +2,7 @@
 (R), and of its records."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ralph.git.path_commit import PathCommit
 from ralph.git.repository import RALPH, GitResult, call, clean_environ, committer, nul_split
@@ -16,6 +16,7 @@ _DEAF = (
     *("-c", "commit.gpgSign=false", "-c", "gc.auto=0"),
 )
 _COMMIT = ("commit", "--quiet", "--no-status")
+Subject = str | Callable[[Sequence[str]], str]  # by the paths that it commits
 
 
 def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
@@ -39,13 +40,14 @@ class Corrections:
     workspace: str
     environ: Mapping[str, str]
 
-    def commit(self, paths: Sequence[str], subject: str, run: str, *, new: bool = False) -> str:
+    def commit(self, paths: Sequence[str], subject: Subject, run: str, *, new: bool = False) -> str:
         """Commit what differs of these, and nothing else; what went wrong, in words. What git does
         not know yet is left to whoever brought it, unless `new` says that it is ours."""
         changed = self._changed(paths, new=new)
         if not changed:
             return ""
-        message = ("-m", subject, "-m", f"Ralph-Run: {run}")
+        first = subject if isinstance(subject, str) else subject(changed)
+        message = ("-m", first, "-m", f"Ralph-Run: {run}")
         done = self._git(*_COMMIT, "--only", *message, "--", *changed)
         return done.said or f"git exited with code {done.code}" if done.code else ""
 

@@ -12,6 +12,7 @@ from ralph.hosts.settings_edit import MARK, Group
 from ralph.kernel.value import value
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
+ON_PATH = "command -v ralph >/dev/null 2>&1"  # how commands begin that others share
 _PATIENCE = {"stop": 600}  # seconds; gates of a loop may run in it
 _LEAST_PATIENCE = 10
 OURS = "Written by `ralph plugin install`. Take this line out to keep what you change here."
@@ -51,18 +52,27 @@ class Host:
     file: str  # in a project
     events: Mapping[str, str]  # by the name of our hook
     tool: str = "Bash"  # runs shell commands
-    commands: str = ""  # where its commands lie in a project; "" if it has none
-    template: str = ""  # of a command
+    template: str = ""  # of a command; "" if it has none
     second: int = 1  # what a timeout counts
+    shared: str = ""  # for everybody in a project, where `file` is a person's own
     comments: bool = False  # whether it reads settings with comments in them
     note: str = ""  # what people must do besides
 
-    def groups(self) -> dict[str, Group]:
+    def file_of(self, scope: str) -> str:
+        """The file in a project, for the person alone or for everybody ("shared")."""
+        return self.shared if scope == "shared" and self.shared else self.file
+
+    def is_portable(self, scope: str) -> bool:
+        """True if the file may be committed: then it names nothing of this machine."""
+        return scope == "shared" or (scope == "project" and not self.shared)
+
+    def groups(self, scope: str = "project") -> dict[str, Group]:
         """The groups that its settings get, one an event."""
+        command = portable if self.is_portable(scope) else installed
         groups: dict[str, Group] = {}
         for hook, event in self.events.items():
             patience = _PATIENCE.get(hook, _LEAST_PATIENCE) * self.second
-            call = {"type": "command", "command": installed(self.agent, hook), "timeout": patience}
+            call = {"type": "command", "command": command(self.agent, hook), "timeout": patience}
             groups[event] = self.group(hook, call)
         return groups
 
@@ -72,13 +82,13 @@ class Host:
         return {**({"matcher": tools[hook]} if hook in tools else {}), "hooks": [call]}
 
     def command_files(self) -> dict[str, str]:
-        """Its commands, as files with their text; paths are relative to the project."""
+        """Its commands, as files with their text; paths are relative to the folder of `file`."""
         ending = "toml" if self.template == _GEMINI else "md"
         return {
-            os.path.join(self.commands, f"{name}.{ending}"): self.template.format(
+            os.path.join("commands", f"{name}.{ending}"): self.template.format(
                 name=name, about=about, hint=hint, ours=OURS
             )
-            for name, (about, hint) in (_COMMANDS.items() if self.commands else ())
+            for name, (about, hint) in (_COMMANDS.items() if self.template else ())
         }
 
     def user_file(self, environ: Mapping[str, str]) -> str:
@@ -90,7 +100,7 @@ class Host:
         elif self.agent == "gemini":
             home = environ.get("GEMINI_CLI_HOME") or home
             folder = home and os.path.join(home, ".gemini")
-        return os.path.join(folder, os.path.basename(self.file)) if folder else ""
+        return os.path.join(folder, os.path.basename(self.file_of("shared"))) if folder else ""
 
 
 _SHARED = {
@@ -103,9 +113,9 @@ _SHARED = {
 HOSTS = {
     "claude": Host(
         agent="claude",
-        file=".claude/settings.json",
+        file=".claude/settings.local.json",
+        shared=".claude/settings.json",
         events={**_SHARED, "stop-failure": "StopFailure"},
-        commands=".claude/commands",
         template=_CLAUDE,
         note="Claude Code ends a turn after 8 held stops in a row without a tool call; a longer "
         'loop needs CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its environment, or in "env" of its '
@@ -129,7 +139,6 @@ HOSTS = {
             "session-start": "SessionStart",
         },
         tool="run_shell_command",
-        commands=".gemini/commands",
         template=_GEMINI,
         second=1000,
         comments=True,
@@ -147,6 +156,12 @@ def quickly(name: str) -> str:
 def installed(agent: str, name: str) -> str:
     """The same for an agent's settings, where it must not run beside another one of its kind."""
     return _isolated(f"from {MARK} import main", f'main("{agent}", "{name}")')
+
+
+def portable(agent: str, name: str) -> str:
+    """The same by whatever `ralph` is on PATH, for a file that others share; lets go without."""
+    missing = 'echo "[ralph] the hook did not run: ralph is not on PATH" >&2; exit 0'
+    return f"{ON_PATH} || {{ {missing}; }}; exec ralph hook {name} {agent}  # {MARK}"
 
 
 def with_packages(name: str) -> str:

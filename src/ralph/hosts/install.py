@@ -37,10 +37,10 @@ class HooksThere:
     trouble: str = ""
 
 
-def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bool) -> str:
+def hooks_file(host: Host, project: str, environ: Mapping[str, str], scope: str) -> str:
     """The file that is meant; a ConfigError where nobody is at home."""
-    if not user:
-        return os.path.join(project, host.file)
+    if scope != "user":
+        return os.path.join(project, host.file_of(scope))
     path = host.user_file(environ)
     if not path:
         raise ConfigError("there is no HOME", "Set it: export HOME=/home/you")
@@ -48,7 +48,7 @@ def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bo
 
 
 def planned(
-    host: Host, path: str, project: str, *, user: bool, install: bool, lift: bool | None = None
+    host: Host, path: str, scope: str, *, install: bool, lift: bool | None = None
 ) -> FileChanges:
     """The changes after which the hooks are there once, or nothing of ours is left. `lift`: lift
     the host's cap of held stops, leave it to the host again, or neither."""
@@ -56,7 +56,7 @@ def planned(
     try:
         parsed, after = _parsed(host, text), text
         if install:
-            after = installed(parsed, host.groups())
+            after = installed(parsed, host.groups(scope))
             if lift is not None:
                 again = JsonText.of(after, comments=host.comments)
                 after = lifted(again) if lift else unlifted(again)
@@ -66,17 +66,17 @@ def planned(
         remedy = f"Fix it and run again: $EDITOR {path}"
         raise ConfigError(f"{path}: {error}", remedy) from None
     commands, kept = [], []
-    for file, words in host.command_files().items() if not user else ():
-        before = read_text(os.path.join(project, file))
+    for file, words in host.command_files().items() if scope != "user" or host.shared else ():
+        where = os.path.join(os.path.dirname(path), file)
+        before = read_text(where)
         if before is not None and OURS not in before:
-            kept.append(file)
+            kept.append(where)
         else:
-            where = os.path.join(project, file)
             commands.append(FileEdit(where, before, words if install else None))
     return FileChanges(FileEdit(path, text, after), tuple(commands), tuple(kept))
 
 
-def look(host: Host, path: str) -> HooksThere:
+def look(host: Host, path: str, scope: str) -> HooksThere:
     """The hooks of ours in a file; whatever is wrong with it is part of the answer."""
     try:
         parsed = _parsed(host, read_text(path))
@@ -85,7 +85,7 @@ def look(host: Host, path: str) -> HooksThere:
         return HooksThere(path, "broken", trouble=f"it is not JSON: {error}")
     except ConfigError as error:
         return HooksThere(path, "broken", trouble=error.message)
-    current = ours == {event: [group] for event, group in host.groups().items()}
+    current = ours == {event: [group] for event, group in host.groups(scope).items()}
     state = "absent" if not ours else "installed" if current else "outdated"
     return HooksThere(path, state, tuple(ours))
 
@@ -102,8 +102,8 @@ def is_lifted(host: Host, text: str | None, environ: Mapping[str, str]) -> bool:
 
 def commands_there(host: Host, project: str) -> list[str]:
     """The commands of ours that lie in a project."""
-    there = []
-    for path in host.command_files():
+    there, folder = [], os.path.dirname(host.file)
+    for path in (os.path.join(folder, name) for name in host.command_files()):
         with suppress(ConfigError):
             if OURS in (read_text(os.path.join(project, path)) or ""):
                 there.append(path)

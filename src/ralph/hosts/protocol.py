@@ -19,6 +19,7 @@ HOOKS = {  # `ralph hook NAME`, a module with a `main() -> int`; docs/plugin.md 
     "session-start": "Forget what the hooks remember of this session.",
     "stop-failure": "Let a turn end that failed, and tell its loop.",
 }
+AGENTS = ("claude", "codex", "gemini")  # the hosts
 KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
 _MOST_INPUT = 64 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
@@ -211,9 +212,9 @@ def project_of(event: Event, environ: Environ, here: str) -> str:
     return named if named.startswith("/") else cwd_of(event, here)
 
 
-def is_of_claude(event: Event) -> bool:
-    """True if the host is the one with a cap on held stops."""
-    return event.get("hook_event_name") == "Stop" and "turn_id" not in event
+def is_of_claude(event: Event, name: str = "Stop") -> bool:
+    """True if it is this event of claude, the host with a cap on held stops."""
+    return event.get("hook_event_name") == name and "turn_id" not in event
 
 
 def is_of_another_run(marker: object, environ: Environ) -> bool:

@@ -89,6 +89,12 @@ def first_order(policy: Policy, backlog: Backlog, now: float) -> Order | None:
     return _order(policy, replace(case, boundary=Boundary.WATCHING, state=state))
 
 
+def first_stop(policy: Policy, backlog: Backlog, now: float) -> Stop | None:
+    """The end of a run that has no first turn; None where it is not known yet."""
+    answer = decide(Case(Boundary.OPENING, NEW, now, backlog=backlog), policy.opening)
+    return answer if isinstance(answer, Stop) else None
+
+
 def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Land what the turn changed, run the gates, then judge the turn."""
     for fact in policy.land(ports, state):

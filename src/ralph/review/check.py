@@ -51,6 +51,13 @@ def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
         yield Remark("dependencies", circle[0], f"{words} Take one out of a 'dependsOn'.")
 
 
+def about_titles(tasks: Sequence[Task]) -> Iterator[Remark]:
+    """The stories that do not say what they are."""
+    for task in tasks:
+        if not task.title.strip():
+            yield Remark("title", task.id, f"Story {task.id}: 'title' is empty.")
+
+
 def tally(listing: object) -> dict[str, int]:
     """The number of stories, in all and of each kind; zero where the list has not its shape."""
     kinds = list(map(standing, stories_of(listing).values())) if has_shape(listing) else []

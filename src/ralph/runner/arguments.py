@@ -12,6 +12,8 @@ from ralph.processes.ancestry import runs_above
 from ralph.text.plain import one_line, safe
 from ralph.ui.safe_stream import Channel
 
+BRANCH_OF_RUN = "ralph/*"  # `--branch` without a name: after the run
+
 
 def current_directory() -> str:
     remedy = "Go to one that is there, or name it: -C DIR"

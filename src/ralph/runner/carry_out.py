@@ -19,7 +19,7 @@ from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
 from ralph.journal.recovery import History
 from ralph.journal.run_id import new_run_id
-from ralph.kernel.engine import first_order, run
+from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
 from ralph.kernel.ports import Ports
 from ralph.kernel.state import RunState, replay
@@ -32,7 +32,7 @@ from ralph.runner.display import Attention, Display, Recorder, merged
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.kept import keep_plan
-from ralph.runner.plan import Plan, loop_named
+from ralph.runner.plan import Plan, loop_named, with_branch
 from ralph.runner.wired import AgentReaders, RunContext
 from ralph.text.redact import redact, redacted_json
 from ralph.ui.jsonlines import stop_line
@@ -40,13 +40,15 @@ from ralph.ui.jsonlines import stop_line
 
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
-    plan = loop_named(name).read(invocation)
+    plan, run_id = loop_named(name).read(invocation), new_run_id(time.time())
+    plan = with_branch(plan, invocation.branch(run_id))
     if invocation.flags.get("dry_run"):
         return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
-    run_id = new_run_id(time.time())
     with locked(plan, run_id):
         plan.loop.begin(plan)
+        if plan.branch is not None:
+            plan.branch.make(plan.workspace, plan.environ)
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
@@ -56,18 +58,30 @@ def execute(name: str, invocation: Invocation) -> int:
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     """Print the prompt and the command of the first turn, and begin nothing."""
     assert plan.loop.first is not None, "a command without it has no --dry-run"
-    order = first_order(plan.loop.first(plan), plan.backlog(), time.time())
+    policy, backlog, now = plan.loop.first(plan), plan.backlog(), time.time()
+    order = first_order(policy, backlog, now)
+    shown: dict[str, object] = {"type": "dry_run", "time": now, "run": None}
     if order is None:
-        raise ConfigError(*plan.loop.none_first)
+        stop = first_stop(policy, backlog, now)
+        if stop is None or stop.reason is not Reason.COMPLETED:
+            why, remedy = plan.loop.none_first
+            raise ConfigError(stop.why if stop else why, remedy)
+        lines = [f"There is no turn to take: {stop.why}."]
+        if invocation.flags["in_json"]:
+            nothing = redacted_json({**shown, "command": None, "prompt": None, "why": stop.why})
+            lines = [nothing, stop_line(stop.reason, time=now)]
+        print(*lines, sep="\n", file=invocation.out)
+        return 0
     by = plan.agents[-1] if order.role is Role.REVIEW else plan
     launch = build_agent(by, by.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
-        shown = {"type": "dry_run", "time": time.time(), "run": None}
+        shown |= {"branch": plan.branch.name} if plan.branch else {}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
     else:
         argv, how = launch.shown(order.prompt)
         lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines[:0] = [plan.branch.words()] if plan.branch else []
         lines = [redact(line) for line in lines]
     print(*lines, sep="\n", file=invocation.out)
     return 0

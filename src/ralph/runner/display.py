@@ -4,8 +4,10 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
 from typing import Any, TextIO
 
 from ralph.agents.clis import Launch
@@ -84,6 +86,8 @@ class Display:
     board: Board | None = None
     notices: tuple[EndNotice, ...] = ()  # readers that come last
     measured: str = ""  # the directory whose size the next run may have to tell
+    branch: Mapping[str, str] | None = None  # the work's, for programs
+    after: Callable[[], Sequence[str]] = tuple  # what people read last
 
     @classmethod
     def of(
@@ -124,23 +128,27 @@ class Display:
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
         notices = end_notices(invocation, plan, run_dir, state, tell=console.note, board=board)
-        measured = "" if task else plan.state_root
+        own, measured = (None, "") if task else (plan.branch, plan.state_root)
+        branch = asdict(own) if own else None
+        after = partial(own.closing, plan.workspace, plan.environ) if own else tuple
+        more = (board, notices, measured, branch, after)
         if not in_json:
-            return cls(console, None, (console, *also), board, notices, measured)
+            return cls(console, None, (console, *also), *more)
         lost = "; the run goes on without it."
         out = Channel(invocation.out, lambda why: console.note(f"stdout {why}{lost}"))
         lines = JsonLines(
             out.write, os.path.basename(run_dir), clock=time.time, state=state, task=task
         )
         # A run has one last line, which is not a worker's.
-        json = None if task else lines
-        return cls(console, json, (lines, console, *also), board, notices, measured)
+        return cls(console, None if task else lines, (lines, console, *also), *more)
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
+        for line in self.after():
+            self.console.note(line)
         if self.json is not None:
             used = self.board.used() if self.board else ()
-            self.json.stop(stop, log=journal, used=used)
+            self.json.stop(stop, log=journal, used=used, branch=self.branch)
         if self.measured:
             measure(self.measured, time.time())
 
@@ -163,6 +171,8 @@ class Display:
                     "can change it; better: export RALPH_STATE_DIR=/some/where"
                 )
             notes = [*notes, *filter(None, [size_note(plan.state_root)])]
+            if plan.branch is not None:
+                console.note(plan.branch.words())
         for note in notes:
             console.note(note)
 

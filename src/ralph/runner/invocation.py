@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ralph.kernel.value import value
 from ralph.kernel.world import Signals
+from ralph.runner.arguments import BRANCH_OF_RUN
 
 if TYPE_CHECKING:
     from ralph.kernel.state import RunState
@@ -51,6 +52,11 @@ class Invocation:
     keeper: "Launched | None" = None  # one that was launched before
     asked: Callable[[], Signals] | None = None  # what a program asks for; None: signals do
     follow: "Callable[[Briefing, RunState], Reader] | None" = None  # who reads along, from a state
+
+    def branch(self, run_id: str) -> str | None:
+        """The name of the new branch that is asked for, by default after the run."""
+        asked = self.flags.get("branch")
+        return f"ralph/{run_id}" if asked == BRANCH_OF_RUN else asked
 
 
 def flag_overrides(

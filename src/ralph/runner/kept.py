@@ -6,6 +6,7 @@ To read a plan takes the standard library alone: `ralph-archive.sh` has nothing 
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ralph.errors import StateError
@@ -30,6 +31,7 @@ def keep_plan(plan: "Plan[Any]", run_dir: str) -> None:
         "settings": loaded.merged,
         "said": said_beside_files(loaded),
         "work": plan.work.kept(),
+        "branch": asdict(plan.branch) if plan.branch is not None else None,
     }
     with writing_state(run_dir):
         write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
@@ -57,6 +59,7 @@ def plan_again(
     """The plan of a run that was begun before: its own prompt and settings, as they were then. Of
     one that had ended the files are read again, below its flags; over all lie the limits that were
     raised since."""
+    from ralph.git.branch import WorkBranch
     from ralph.kernel.value import replace
     from ralph.runner.plan import loop_named
     from ralph.settings.load import combine, file_layers
@@ -76,7 +79,8 @@ def plan_again(
         for name, amount in {**dict(past.state.raised), **raised}.items():
             layers.append(Layer(RAISED, nested(name.split("."), amount), is_flag=True))
         plan = loop_named(kept["loop"]).again(invocation, combine(layers), kept["work"], past)
-        return replace(plan, raised=tuple(raised.items()))
+        branch = kept["branch"] and WorkBranch(**kept["branch"])
+        return replace(plan, raised=tuple(raised.items()), branch=branch)
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
         message = f"cannot read what run {run} was to do: {path}: {why}"

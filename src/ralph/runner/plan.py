@@ -30,6 +30,7 @@ from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
+    from ralph.git.branch import WorkBranch
     from ralph.journal.recovery import History
     from ralph.kernel.verdict import Reason
     from ralph.sandbox.credentials import Secrets
@@ -79,6 +80,7 @@ class Loop:
     about: Callable[[Mapping[str, Any]], str] = lambda _: ""  # what it is to do, of what was kept
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: RUN_LIMITS)
     unattended: bool = True  # a sandbox is permission enough for the agent
+    commits: bool = False  # the work itself, where a sandbox keeps the agent from it
     guarded: bool = True  # where nothing contains the agent
     hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
     begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock
@@ -152,6 +154,7 @@ class Plan(Generic[_Work_co]):
     sandbox: Sandboxing | None = None  # None: in place
     others: tuple["Plan[Any]", ...] = ()  # the same, as other agents take turns in it
     workers: int = 1  # how many tasks are worked on at once
+    branch: "WorkBranch | None" = None  # that it has made for its work
     lead: str = ""  # the run that a worker belongs to
     task: str = ""  # the worker's
     raised: tuple[tuple[str, float], ...] = ()  # limits that a person gives the run to go on
@@ -275,6 +278,15 @@ def _refuse_what_cannot_work(
         task_words(task)
     if problem := notify_problem(settings.notify.urls):
         raise problem
+
+
+def with_branch(plan: Plan[_Work], name: str | None) -> Plan[_Work]:
+    """The plan with a new branch for its work, if one is named; it is not made yet."""
+    if name is None:
+        return plan
+    from ralph.git.branch import planned_branch
+
+    return replace(plan, branch=planned_branch(name, plan.workspace, plan.environ))
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -59,6 +59,9 @@ def planned_on(invocation: Invocation, past: Past, raises: Sequence[Raise]) -> G
         plan = plan_again(invocation, past, raised)
     if past.state.has_ended:
         _refuse_the_end(plan, past)
+    if plan.branch is not None:
+        run = os.path.basename(past.directory)
+        plan.branch.refuse_another(run, plan.workspace, plan.environ)
     return GoingOn(plan, past, tuple(words))
 
 

@@ -108,6 +108,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
         visible=(*_visible(plan), *plan.sandbox.secrets.shown),
         programs=(*(one.command[0] for one in plan.agents), *_programs_of_guardrails(plan)),
         home=plan.environ.get("HOME", ""),
+        host_commits=plan.loop.commits,
     )
     backend = catalog.backend(plan.sandbox.backend)
     return RunLayers(

@@ -64,7 +64,7 @@ def parse(raw: bytes, name: str) -> Json:
         raise ConfigError(f"{name}: holds a number of thousands of digits.", _FIX) from None
     _refuse_oddities(document, name)
     document.pop("$schema", None)  # for editors; it says nothing to us
-    return _normalized(document)
+    return normalized(document)
 
 
 class _Doubled(dict[str, Any]):
@@ -149,7 +149,7 @@ def _refuse_oddities(document: object, name: str) -> None:
         raise ConfigError("\n".join(lines), "Keep one of them; Ralph does not guess which.")
 
 
-def _normalized(document: Json) -> Json:
+def normalized(document: Json) -> Json:
     """The same with one spelling: `failAction` in capitals, `cached` under its other name."""
     guardrails = document.get("guardrails")
     for guardrail in guardrails if isinstance(guardrails, list) else ():

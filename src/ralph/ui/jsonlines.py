@@ -1,7 +1,7 @@
 """The display of a run for programs (`--json`): one JSON object a line, and nothing else."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ralph.journal.codec import encode
@@ -22,10 +22,12 @@ def stop_line(
     spent: Spent = Spent(),
     evidence: tuple[str, ...] = (),
     log: str | None = None,
+    branch: Mapping[str, str] | None = None,
 ) -> str:
     """The last line of every run, also of one that never began (`run` is null).
 
-    `cost_usd` is null when no turn reported a cost; `log` is where the journal is.
+    `cost_usd` is null when no turn reported a cost; `log` is where the journal is; `branch` is
+    there where one was made for the work.
     """
     return json.dumps(
         {
@@ -39,6 +41,7 @@ def stop_line(
             "cost_usd": spent.dollars or None,
             "evidence": list(evidence),
             "log": log,
+            **({"branch": branch} if branch else {}),
         },
         separators=(",", ":"),
     )
@@ -84,7 +87,13 @@ class JsonLines:
             lines.append(self._line({"type": "event", "time": now, "event": name, **fields}))
         self._write(lines)
 
-    def stop(self, stop: Stop, log: str | None = None, used: Sequence[Spent] = ()) -> None:
+    def stop(
+        self,
+        stop: Stop,
+        log: str | None = None,
+        used: Sequence[Spent] = (),
+        branch: Mapping[str, str] | None = None,
+    ) -> None:
         """Write the last line; `used` is what workers have who were left in the middle."""
         line = stop_line(
             stop.reason,
@@ -93,6 +102,7 @@ class JsonLines:
             spent=with_workers(self._state.spent, used),
             evidence=tuple(map(redact, stop.evidence)),
             log=log,
+            branch=branch,
         )
         self._write([line])
 

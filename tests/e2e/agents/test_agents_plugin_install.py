@@ -59,7 +59,8 @@ def forgets_to_commit(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "scope"),
-    [(kind, "--project") for kind in HOSTS] + [("codex", "--user"), ("gemini", "--user")],
+    [(kind, "--project") for kind in HOSTS]
+    + [("claude", "--shared"), ("codex", "--user"), ("gemini", "--user")],
 )
 def test_a_stop_is_held(world: World, scope: str) -> None:
     """R §5b, check 3, by the hooks that `ralph plugin install` wrote."""

@@ -96,5 +96,9 @@ def test_explain_names_the_rule_the_level_and_how_to_allow_it(here: Here) -> Non
     assert told[0].startswith("refused (publish)")
     assert told[1] == "  rule: npm publish (for real) (level: standard and strict)"
     assert 'add "npm publish --tag x" to guard.allow in .ralph/settings.json' in told[2]
+    deletes = "supabase projects delete x"
+    for level in ("standard", "strict"):
+        both = here("guard", "check", "--level", level, "--explain", "--", deletes)
+        assert "(level: standard and strict)" in both.out
     assert here("guard", "check", "--explain", "--", "ls").out == "allowed\n"
     assert "guard.allow" not in here("guard", "check", "--explain", "--", "rm -rf $X/").out

@@ -3,14 +3,15 @@
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pexpect
 import pytest
-from prd_support import contents
-from run_support import RALPH, Here, assert_clear, ralph
+from prd_support import contents, git
+from run_support import RALPH, Here, assert_clear, program, ralph
 
 from ralph.files.state_dir import write_atomically
 from ralph.hosts import files
@@ -53,8 +54,11 @@ def test_install_puts_every_event_in_once(here: Here, workspace: Path, agent: st
     assert list(hooks(path)) == told["events"] == list(HOSTS[agent].events.values())
     for (hook, _), groups in zip(HOSTS[agent].events.items(), hooks(path).values(), strict=True):
         ((command,),) = (group["hooks"] for group in groups)
-        assert command["command"].startswith(f"{shlex.quote(sys.executable)} -I -S -c ")
-        assert f'main("{agent}", "{hook}")' in command["command"]
+        if agent == "claude":  # whose file is the person's own
+            assert command["command"].startswith(f"{shlex.quote(sys.executable)} -I -S -c ")
+            assert f'main("{agent}", "{hook}")' in command["command"]
+        else:
+            assert f"ralph hook {hook} {agent} " in command["command"]
     before = contents(workspace)
     again = here("plugin", "install", "--agent", agent, "--json").objects[0]
     assert (told["changed"], again["changed"]) == (True, False)
@@ -147,7 +151,7 @@ def test_an_empty_file_is_as_good_as_none(here: Here, workspace: Path, text: str
 def test_a_link_stays_a_link(here: Here, workspace: Path) -> None:
     target = write(workspace, "dotfiles/claude.json", '{"model": "opus"}')
     (workspace / ".claude").mkdir()
-    link = workspace / ".claude" / "settings.json"
+    link = workspace / FILES["claude"]
     link.symlink_to(target)
     here("plugin", "install")
     assert link.is_symlink()
@@ -181,7 +185,7 @@ def test_what_cannot_be_written_to_its_end_is_put_back(
     monkeypatch.setattr(files, "write_atomically", write_some)
     assert_clear(here("plugin", "install"), 2, "No space left on device")
     assert contents(workspace) == before
-    assert os.listdir(workspace / ".claude") == ["settings.json"]
+    assert os.listdir(workspace / ".claude") == ["settings.local.json"]
 
 
 def test_a_file_in_a_folders_place(here: Here, workspace: Path) -> None:
@@ -229,11 +233,63 @@ def test_claude_installs_plugins_itself(here: Here, workspace: Path) -> None:
     assert os.listdir(workspace) == []
 
 
-def test_without_a_repository_there_is_no_plugin(
-    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_package_without_the_plugin_has_the_hooks_for_all_projects(
+    here: Here, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The issue: "`--user` works after a pip install"."""
     monkeypatch.setattr("ralph.cli.plugin.SOURCE", str(tmp_path / "site-packages"))
-    assert_clear(here("plugin", "install", "--user"), 2, "installed without the plugin")
+    claude = Path(os.environ["HOME"]) / ".claude"
+    told = here("plugin", "install", "--user", "--json").objects[0]
+    assert told["file"] == str(claude / "settings.json")
+    assert list(hooks(claude / "settings.json")) == list(HOSTS["claude"].events.values())
+    assert told["commands"] == [str(claude / "commands" / f"{name}.md") for name in CLAUDES]
+    assert "user: installed" in here("plugin", "status").out
+    twice = here("plugin", "install")
+    assert_clear(twice, 2, "would run twice", "ralph plugin uninstall --agent claude --user")
+    assert "are gone from" in here("plugin", "uninstall", "--user").out
+    assert (claude.exists(), os.listdir(workspace)) == (False, [])
+
+
+def test_what_teammates_get_names_nothing_of_this_machine(
+    here: Here, repo: Path, tmp_path: Path
+) -> None:
+    """The issue: "hooks that work for teammates (no absolute paths in a committed file)"."""
+    for words in (("--shared",), ("--agent", "codex"), ("--agent", "gemini")):
+        done = here("plugin", "install", *words)
+        assert "They may be committed" in done.out
+    new = git(repo, "status", "--porcelain", "--untracked-files=all").splitlines()
+    for path in (line[3:] for line in new):
+        text = (repo / path).read_text()
+        assert not [place for place in (sys.executable, str(ROOT), str(repo)) if place in text]
+    command = hooks(repo / ".claude" / "settings.json")["UserPromptSubmit"][0]["hooks"][0][
+        "command"
+    ]
+    event = json.dumps({"prompt": "/ralph-status", "session_id": "s", "cwd": str(repo)}).encode()
+
+    def called(path: str) -> "subprocess.CompletedProcess[bytes]":
+        env = {**os.environ, "PATH": path}
+        return subprocess.run(
+            ("/bin/sh", "-c", command), input=event, env=env, capture_output=True, check=False
+        )
+
+    without = called("/nowhere")
+    assert (without.returncode, without.stdout) == (0, b"")
+    assert b"ralph is not on PATH" in without.stderr
+    program(tmp_path / "ralph", f'exec "{sys.executable}" -m ralph "$@"')
+    assert b"no Ralph loop" in called(f"{tmp_path}:{os.environ['PATH']}").stdout
+    assert here("plugin", "status", "--json").objects[0]["claude"]["shared"]["state"] == "installed"
+    assert_clear(here("plugin", "install"), 2, "--shared")  # they would run twice
+    assert here("plugin", "uninstall").code == 0  # wherever they are here
+    assert not (repo / ".claude").exists()
+
+
+def test_what_is_yours_alone_stays_out_of_git(here: Here, repo: Path) -> None:
+    assert here("plugin", "install").code == 0
+    assert git(repo, "status", "--porcelain") == ""
+    git(repo, "add", "--force", FILES["claude"])
+    assert here("plugin", "uninstall").code == 0
+    done = here("plugin", "install")
+    assert_clear(done, 2, "would name paths of this machine", "--shared", "git rm --cached")
 
 
 @pytest.mark.parametrize(
@@ -272,11 +328,11 @@ def test_in_a_project_and_for_all_is_refused_the_other_way_round(here: Here) -> 
 def test_hooks_in_the_home_directory_itself(here: Here) -> None:
     """There a project's settings of claude are a person's."""
     home = os.environ["HOME"]
-    assert here("plugin", "install", "-C", home).code == 0
+    assert here("plugin", "install", "--shared", "-C", home).code == 0
     os.makedirs(os.path.join(home, "project"))
     done = here("plugin", "install", "-C", os.path.join(home, "project"))
     assert_clear(done, 2, "and would run twice")
-    assert f"ralph plugin uninstall -C {home}" in done.err
+    assert "ralph plugin uninstall --agent claude --user" in done.err
 
 
 def test_beside_the_plugin_that_is_said(here: Here) -> None:

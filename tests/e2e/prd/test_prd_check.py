@@ -57,6 +57,7 @@ CASES: list[tuple[str, Json, tuple[str, str]]] = [
         ("2", "feedback required"),
     ),
     ("more reviews than the cap allows", approved(reviews=7), ("2", "the review cap of 5")),
+    ("no title", story(title=" "), ("title", "'title' is empty")),
     ("waits for a stranger", story(dependsOn=["US-9"]), ("dependencies", "names US-9")),
     ("waits for itself", story(dependsOn=["US-001"]), ("dependencies", "wait for each other")),
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prd_support import contents, git
 from rights_support import AS_ORDINARY_USER, needs_ordinary_user
-from run_support import RALPH, Here, assert_clear, ralph
+from run_support import RALPH, Here, assert_clear, in_shell, ralph
 
 from ralph.loops.stories.prompt import filled
 from ralph.review.law import malformed
@@ -266,3 +266,39 @@ def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"ralph/loops/stories/project_files/{name}" for name in FILES} <= {*names}
+
+
+# ------------------------------------------------------------------ the branch of --name
+
+
+def test_a_named_feature_gets_its_branch(here: Here, repo: Path) -> None:
+    """Where everything is committed it is made and checked out; else what to type is said."""
+    on = "symbolic-ref", "--short", "HEAD"
+    before = git(repo, *on).strip()
+    done = here("prd", "init", "--name", "login")
+    assert f"Made the branch ralph/login and checked it out; before: {before}" in done.out
+    assert git(repo, *on).strip() == "ralph/login"
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "plan")
+    git(repo, "rm", "-q", "-r", "ralph")
+    assert "The branch ralph/login is checked out" in here("prd", "init", "--name", "login").out
+    git(repo, "reset", "-q", "--hard")
+    git(repo, "switch", "-q", before)
+    done = here("prd", "init", "--name", "login")
+    assert "There is a branch ralph/login already. Work on it: git switch ralph/login" in done.out
+    (repo / "ralph" / "tasks.json").unlink()
+    told = here("prd", "init", "--name", "it's", "--json").objects[0]
+    assert (told["branchName"], told["checkedOut"]) == ("ralph/it's", False)
+    assert "not committed" in told["branch"]
+    typed = in_shell(told["branch"].partition("Take it along: ")[2])
+    assert (typed.code, git(repo, *on).strip()) == (0, "ralph/it's")
+
+
+def test_no_branch_can_be_made(here: Here, workspace: Path) -> None:
+    done = here("prd", "init", "--name", "login")
+    assert (done.code, "no git repository here for the branch ralph/login" in done.out) == (0, True)
+    (workspace / "ralph" / "tasks.json").unlink()
+    git(workspace, "init", "--quiet")
+    (workspace / ".git" / "info" / "exclude").write_text("*")
+    done = here("prd", "init", "--name", "login")
+    assert "Not on ralph/login yet: a branch needs a commit to start from" in done.out

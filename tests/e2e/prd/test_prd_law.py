@@ -78,7 +78,8 @@ if mode == {mode!r} and not os.path.exists({first}):
     assert done.code == 0, done.err
     assert said in done.err
     nothing_to_put_back = "no story was" in said
-    assert nothing_to_put_back or any("ralph: correct tasks.json" in s for s in project.subjects())
+    what = said.removeprefix("ralph/").split()[0] if "was changed" in said else "tasks.json"
+    assert nothing_to_put_back or any(f"ralph: correct {what}" in s for s in project.subjects())
     told = [prompt for prompt in project.prompts() if said in prompt]
     assert len(told) == 1, "it is told once, in the next prompt"
     known = [fate for fate in project.fates() if fate != (True, "approved", 2)]

@@ -248,6 +248,15 @@ def test_dry_run_shows_the_first_turn(project: StoryProject) -> None:
     assert not list(project.notes.iterdir())
 
 
+def test_dry_run_of_a_finished_list_says_so(project: StoryProject) -> None:
+    project.stories(story(1, **APPROVED))
+    done = project.run("", "--dry-run")
+    assert (done.code, done.out) == (0, "There is no turn to take: every story is approved.\n")
+    first, last = project.run("", "--dry-run", "--json").objects
+    assert (first["command"], first["why"]) == (None, "every story is approved")
+    assert last["reason"] == "completed"
+
+
 @pytest.mark.parametrize(
     ("broken", "said"),
     [

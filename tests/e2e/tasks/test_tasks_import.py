@@ -2,6 +2,7 @@
 held is listed"."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -166,8 +167,6 @@ def test_an_agent_imports_nothing_as_done(
     ("content", "words"),
     [
         (None, "cannot read list.json: No such file or directory"),
-        (b"", "list.json is empty"),
-        (b" \n", "list.json is empty"),
         (b"\xff\xfe", "list.json is not UTF-8 text (byte 0)"),
         (b"a\0b", "list.json contains a NUL byte"),
         (b'{"a": 1}', "list.json is no task list that is known"),
@@ -188,6 +187,78 @@ def test_what_is_no_list_is_named(
     done = here("tasks", "import", "list.json")
     assert_clear(done, 2, words)
     assert not (workspace / ".ralph").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("list.json", "", "it is empty"),
+        ("list.json", " \n", "it is empty"),
+        ("plan.md", "# Plan\n\n- Build it\n", "no line of it has a checkbox"),
+        ("plan.md", "## Task 1: Build it\n\nNow.\n", "'Task 1: Build it' has no box"),
+        ("prd.json", json.dumps({"name": "x", "userStories": []}), "there are no tasks in it"),
+    ],
+)
+def test_a_list_without_a_task_says_why(
+    here: Here, workspace: Path, name: str, content: str, why: str
+) -> None:
+    """The issue: "`import` that finds nothing says why (exit 1)"."""
+    (workspace / name).write_text(content)
+    assert_clear(here("tasks", "import", name), 1, f"nothing to import from {name}", why)
+    done = here("tasks", "import", name, "--json")
+    assert (done.code, why in done.objects[0]["nothing"], done.objects[0]["added"]) == (1, True, [])
+    assert not (workspace / ".ralph" / "tasks.jsonl").exists()
+
+
+def test_a_list_that_is_read_as_what_it_is_not_says_why(here: Here, workspace: Path) -> None:
+    prd(workspace / "prd.json", story("US-1"))
+    done = here("tasks", "import", "prd.json", "--format", "markdown")
+    assert_clear(done, 1, "no line of it has a checkbox")
+
+
+def test_a_list_that_is_over_is_imported_as_that(here: Here, workspace: Path) -> None:
+    (workspace / "plan.md").write_text("- [x] Build it\n- [-] Paint it\n")
+    done = here("tasks", "import", "plan.md")
+    assert_clear(done, 1, "nothing to do in plan.md: all of its 2 tasks are over already")
+    assert [task["status"] for task in tasks(here).values()] == ["done", "cancelled"]
+    assert here("tasks", "import", "plan.md").code == 0  # it was known
+
+
+NESTED = """\
+- [ ] Login
+  - [ ] Form
+    - [x] Fields
+    - [ ] Button
+  - [ ] Session
+- [ ] Logout
+"""
+
+
+def test_children_come_before_their_parents(here: Here, workspace: Path) -> None:
+    """The issue: "Nested checklists: children before parents, `--tree` shows them"."""
+    (workspace / "plan.md").write_text(NESTED)
+    assert here("tasks", "import", "plan.md").code == 0
+    found = {task["title"]: task for task in tasks(here).values()}
+    ids = {title: task["id"] for title, task in found.items()}
+    assert found["Login"]["blockedBy"] == [ids["Form"], ids["Session"]]
+    assert found["Form"]["blockedBy"] == [ids["Fields"], ids["Button"]]
+    assert here("tasks", "next").out == f"{ids['Button']}: Button\n"
+    tree = here("tasks", "list", "--tree").out.splitlines()[:-1]
+    shown = [re.sub(r"T-\d+: \[\w+\] (\w+).*", r"\1", line) for line in tree]
+    assert shown == ["Login", "  Form", "    Fields", "    Button", "  Session", "Logout"]
+    assert "0 added, 0 updated, 6 unchanged" in here("tasks", "import", "plan.md").out
+    assert here("tasks", "export", "--format", "markdown").out == NESTED  # nothing is written to it
+    assert '"type":"blocks"' not in here("tasks", "export", "--format", "beads").out
+
+
+def test_a_child_that_waits_for_its_parent_is_no_circle(here: Here, workspace: Path) -> None:
+    """Of its own word or by others; an order that the list itself has is kept."""
+    text = "- [ ] T-1: Login\n  - [ ] T-2: Form\n    After: T-3\n\n- [ ] T-3: Base\n  After: T-1\n"
+    (workspace / "plan.md").write_text(text)
+    done = here("tasks", "import", "plan.md")
+    assert done.code == 0, done.err
+    found = {task["id"]: task.get("blockedBy", []) for task in tasks(here).values()}
+    assert found == {"T-1": [], "T-2": ["T-3"], "T-3": ["T-1"]}
 
 
 def test_what_is_unknown_is_told_which_formats_there_are(here: Here, workspace: Path) -> None:

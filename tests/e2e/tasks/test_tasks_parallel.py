@@ -9,6 +9,7 @@ import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import MEET, assert_tidy, run, tasks
 from run_support import Running, ralph
+from story_support import IN_OVERLAY
 
 __all__ = ["project"]
 
@@ -40,6 +41,15 @@ def test_independent_tasks_are_worked_on_at_the_same_time(
     assert "b | [ralph] Committed: b: It is b" in done.err
     assert ": 4 tasks done." in done.err
     assert_tidy(project)
+
+
+@IN_OVERLAY
+def test_that_an_agent_cannot_commit_is_no_alarm(project: Project) -> None:
+    """Every worker is in a work tree, whose repository lies outside; the host commits for it."""
+    tasks(project, "a", "b")
+    done = run(project, f'echo "$id" > "$id.txt"; {COMPLETE}', "--sandbox", "overlay", sandbox=True)
+    assert done.code == 0, done.err
+    assert "nothing can be committed" not in done.err
 
 
 def test_commits_of_an_agents_own_become_part_of_its_task(project: Project) -> None:

@@ -334,3 +334,52 @@ def test_a_check_that_hangs_ends_with_the_tasks_time(project: Project) -> None:
     done = project.run("touch x")
     assert_clear(done, 3, "the task's time is used up")
     assert project.task("A")["status"] == "blocked"
+
+
+def test_a_dry_run_without_a_turn_says_why(project: Project) -> None:
+    project.tasks(
+        {"id": "T-1", "title": "one", "status": "blocked"},
+        {"id": "T-2", "title": "two", "blockedBy": ["T-1"]},
+    )
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "tasks")
+    stuck = project.run("", "--dry-run")
+    assert_clear(stuck, 2, "T-1 is blocked; T-2 waits for T-1", "ralph tasks list")
+    project.tasks({"id": "T-1", "title": "one", "status": "done"})
+    project.git("commit", "-q", "-a", "-m", "done")
+    done = project.run("", "--dry-run")
+    assert (done.code, done.out) == (0, "There is no turn to take: nothing is left to do.\n")
+
+
+def test_the_work_of_a_task_is_shown(project: Project) -> None:
+    """By its commit, without Ralph's records; its evidence in words."""
+    project.tasks(
+        {"id": "A", "title": "one", "completion": {"type": "test_passing", "command": "test -f a"}},
+        {"id": "B", "title": "two", "priority": -1},
+        {"id": "C", "title": "three", "status": "blocked"},
+    )
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "tasks")
+    assert project.run(f"[ $id = B ] || printf 'it\\033[2Jis\\n' > a; {COMPLETE}").code == 3
+    said = ralph("tasks", "show", "A").out
+    assert "  evidence: `test -f a` exited with 0; ignored files are outside the proof\n" in said
+    work = ralph("tasks", "show", "A", "--diff")
+    assert (work.code, "\n+itis\n" in work.out, ".ralph" in work.out) == (0, True, False)
+    assert work.out.startswith(f"commit {project.git('rev-parse', 'HEAD~1').strip()}")
+    shown = ralph("tasks", "show", "A", "--diff", "--json").objects[0]
+    assert shown["diff"].rstrip() == work.out.rstrip()
+    assert "  evidence: the agent said so" in ralph("tasks", "show", "B").out
+    assert_clear(ralph("tasks", "show", "B", "--diff"), 2, "changed nothing but Ralph's records")
+    assert_clear(
+        ralph("tasks", "show", "C", "--diff"), 2, "there is no work of C yet: it is blocked"
+    )
+
+
+def test_the_work_of_a_try_that_was_undone_is_shown(project: Project) -> None:
+    project.tasks({"id": "A", "title": "one"})
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "tasks")
+    done = project.run('echo try > a; echo "<promise>BLOCKED: no key</promise>"')
+    assert done.code == 3, done.err
+    assert project.task("A")["saved"]
+    assert "\n+try\n" in ralph("tasks", "show", "A", "--diff").out

@@ -191,7 +191,7 @@ def test_all_that_is_known_of_a_task(here: Here, workspace: Path) -> None:
         "  complete when: `make test` exits with 0 (within 60 s)",
         "  waits for: T-1 (done): Parse",
         "  waits for: T-9 (not there)",
-        '  evidence: {"kind": "test_passing", "exitCode": 0}',
+        "  evidence: test_passing, exit code 0",
         '  mine: {"x": 1}',
         "  tags: a, b",
         "  createdAt: 2026-01-31T12:00:00.000Z",

@@ -199,6 +199,24 @@ def test_a_branch_that_moves_in_the_last_moment_takes_nothing(crew: Crew) -> Non
     assert not (crew.top / "new").exists()
 
 
+class FullDisk(Repository):
+    """No branch can be moved."""
+
+    def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
+        if words[0] == "update-ref":
+            return GitResult(128, b"", "fatal: cannot update the ref: No space left on device")
+        return super().run(*words, stdin=stdin, index=index)
+
+
+def test_git_says_why_a_branch_does_not_move(crew: Crew) -> None:
+    """It need not be somebody's commit."""
+    crew.write(crew.own, "new", "mine\n")
+    before = crew.seen(crew.top)
+    project = FullDisk(crew.joining.project.place, os.environ)
+    assert crew.landed(crew.with_project(project)).endswith("No space left on device")
+    assert crew.seen(crew.top) == before
+
+
 # ------------------------------------------------------------------ whether it may
 
 

@@ -19,7 +19,7 @@ from ralph.journal.runs import live_owner
 from ralph.loops.stories.file import PRD, PROMPT, TASKS, StoryFile, tasks_of
 from ralph.loops.stories.folder import Folder, found_folder
 from ralph.loops.stories.past_runs import unjudged
-from ralph.review.check import Remark, about_order, remarks, tally
+from ralph.review.check import Remark, about_order, about_titles, remarks, tally
 from ralph.review.law import LARGEST, Marked, NotAListError, parsed
 from ralph.runner.arguments import shown, text_of, warn
 from ralph.text.words import listed
@@ -86,7 +86,8 @@ def _look(
     else:
         found = remarks(listing, marked)
     if isinstance(listing, dict) and not any(r.check == "1" for r in found):
-        found += about_order(tasks_of(listing))
+        tasks = tasks_of(listing)
+        found += [*about_titles(tasks), *about_order(tasks)]
     for name, which in ((PROMPT, "prompt"), (PRD, "prd")):
         if problem := _text_problem(folder.of(name)):
             found.append(Remark(which, "", f"{folder.shown(name)}: {problem}."))

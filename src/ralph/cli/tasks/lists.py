@@ -79,7 +79,7 @@ def import_list(
     labels: tuple[str, ...],
     state: str | None,
     in_json: bool,
-) -> None:
+) -> int:
     """Import the tasks of another list: prd.json, a checklist, beads, GitHub issues.
 
     The kind of list is recognized by its name and content.
@@ -96,7 +96,8 @@ def import_list(
     Importing a list again updates its tasks. Fields that changed on both sides
     are reported, and stay as they are here. Commands that a list names to prove
     its tasks are marked with $: a run executes them.
-    Exit codes: 0, or 2 when nothing was imported.
+    Exit codes: 0; 1 when there is nothing to do in the list, and it says why;
+    2 when the list cannot be read.
     """
     if source.startswith(_GITHUB):
         given = _issues(source, state or "open", labels)
@@ -104,23 +105,62 @@ def import_list(
         raise click.UsageError("--label and --state are for github:OWNER/NAME.")
     else:
         given = _file(source, sys.stdin)
+    if not given.text.strip():
+        return _nothing(given, "it is empty", in_json=in_json)
     if name is None and _settings(given, dry_run=dry_run, in_json=in_json):
-        return
+        return 0
     form, reading = _read(given, name)
-    # Issues are at home in their repository, also those from a file.
+    origin = _origin(form, reading, given)
+    done = _merged(reading, origin, dry_run=dry_run)
+    why = _why_nothing(reading, done)
+    if why and not done.added and not done.missing:
+        return _nothing(given, why, in_json=in_json)
+    tell = _as_json if in_json else _in_words
+    click.echo(tell(done, origin, dry_run=dry_run))
+    warn(*([f"nothing to do in {given.name}: {why}"] if why else []))
+    return int(bool(why))
+
+
+def _origin(form: Format, reading: TaskList, given: ForeignList) -> Origin:
+    """Issues are at home in their repository, also those from a file."""
     repositories = {
         repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
     }
     repository = repositories.pop() if len(repositories) == 1 else ""
-    origin = Origin(form.name, {"repo": repository} if repository else given.place, given.name)
+    return Origin(form.name, {"repo": repository} if repository else given.place, given.name)
+
+
+def _merged(reading: TaskList, origin: Origin, *, dry_run: bool) -> Import:
+    """Write the list's tasks into ours; what that changes."""
     by_agent = is_agents(os.environ) or goes_on_unseen(os.environ, current_directory())
     merge = Merge(reading, origin, iso(datetime.now(UTC)), by_agent=by_agent)
+    file = task_file(os.environ)
+    anything = bool(reading.items) or os.path.exists(file.path)
     try:
-        task_file(os.environ).change_all(merge, write=not dry_run)
+        file.change_all(merge, write=anything and not dry_run)
     except ConfigError as error:
-        raise ConfigError(f"{given.name} is not imported: {error.message}", error.remedy) from error
-    tell = _as_json if in_json else _in_words
-    click.echo(tell(merge.result, origin, dry_run=dry_run))
+        words = f"{origin.shown} is not imported: {error.message}"
+        raise ConfigError(words, error.remedy) from error
+    return merge.result
+
+
+def _why_nothing(reading: TaskList, done: Import) -> str:
+    """Why a list gives nothing to do; "" if it does, or did before."""
+    if not reading.items:
+        return "; ".join(reading.lost) or reading.nothing or "there are no tasks in it"
+    if done.updated or done.unchanged or done.conflicts or done.kept:
+        return ""
+    over = all(record["status"] in ENDED for record in done.added)
+    return f"all of its {counted(len(done.added), 'task')} are over already" if over else ""
+
+
+def _nothing(given: ForeignList, why: str, *, in_json: bool) -> int:
+    """Say that there is nothing to import, and why; the exit code."""
+    words = f"nothing to import from {given.name}: {why}"
+    if in_json:
+        click.echo(json.dumps({"source": given.name, **dict.fromkeys(_LISTS, ()), "nothing": why}))
+    warn(words)
+    return 1
 
 
 def _settings(given: ForeignList, *, dry_run: bool, in_json: bool) -> bool:
@@ -171,8 +211,6 @@ def _file(path: str, stdin: TextIO | None) -> ForeignList:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read {name}: {why}", remedy) from error
     text = text_of(data, name, LARGEST, remedy)
-    if not text.strip():
-        raise ConfigError(f"{name} is empty", remedy)
     return ForeignList(text, name, {"path": place})
 
 
@@ -313,6 +351,8 @@ def _written(form: Format, chosen: Sequence[Record], records: Sequence[Record]) 
     sources = [r["source"] for r in records if isinstance(r.get("source"), dict)]
     found = [s for s in sources if s.get("format") in kin and isinstance(s.get("root"), dict)]
     root = found[0]["root"] if found else {"project": os.path.basename(current_directory())}
+    if getattr(form, "nests", False):
+        chosen = _without_children(chosen)
     try:
         writing = form.write(chosen, root)
     except ValueError as error:
@@ -320,6 +360,17 @@ def _written(form: Format, chosen: Sequence[Record], records: Sequence[Record]) 
         raise ConfigError(shown(words), "See: ralph tasks list") from None
     lost = [f"what {s.get('path') or s.get('repo')} says of itself" for s in found[1:]]
     return Writing(writing.text, (*lost, *writing.lost))
+
+
+def _without_children(records: Sequence[Record]) -> list[Record]:
+    """Tasks that do not say that they wait for those below them: their place says it."""
+    above = {record["id"]: record.get("parent") for record in records}
+    new = []
+    for record in records:
+        waits = record.get("blockedBy") or []
+        others = [one for one in waits if above.get(one) != record["id"]]
+        new.append(record if others == waits else {**record, "blockedBy": others})
+    return new
 
 
 def _keep(path: str, text: str, *, force: bool) -> bool:

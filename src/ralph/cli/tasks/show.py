@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ from ralph.cli.tasks.common import (
     which_tasks,
 )
 from ralph.errors import ConfigError
-from ralph.git.checkpoint.commit import commit_of
+from ralph.git.checkpoint.commit import commit_of, patch_of
 from ralph.kernel.case import Case
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks import completion
@@ -31,8 +32,9 @@ from ralph.kernel.verdict import Boundary
 from ralph.loops.backlog.learning import Figures, Summary, TypeSummary, summary
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import NAME
+from ralph.loops.backlog.tracker.sync import checked_words
 from ralph.runner.arguments import current_directory, shown, warn
-from ralph.text.plain import clean, columns, shorten
+from ralph.text.plain import clean, columns, safe, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.style import Style, Tone, aligned, style_here
 
@@ -63,7 +65,7 @@ Waits = Mapping[str, tuple[str, ...]]
 @option("--type T", "Only this type.", "kind")
 @option("--ready", "Only tasks that could be taken now.")
 @option("--search TEXT", "Only tasks that contain this text.")
-@option("--tree", "Show each task below those it waits for.", "as_tree")
+@option("--tree", "Show each task below its parent, or those it waits for.", "as_tree")
 @the_usual
 def list_tasks(
     *,
@@ -112,7 +114,9 @@ def list_tasks(
     elif not listing.backlog.tasks:
         click.echo(_EMPTY)
     else:
-        print_lines((_tree if as_tree else _table)(tasks, waits, style_here()))
+        parents = {r["id"]: str(r["parent"]) for r in file.records() if as_tree and r.get("parent")}
+        table = partial(_tree, above=parents) if as_tree else _table
+        print_lines(table(tasks, waits, style_here()))
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
@@ -169,10 +173,11 @@ def _summary(tasks: Sequence[Task]) -> str:
     return f"{counted(len(tasks), 'task')}{': ' if parts else ''}{', '.join(parts)}"
 
 
-def _tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
-    """Each task below every one that it waits for; what waits for it is shown below the first."""
+def _tree(tasks: Sequence[Task], waits: Waits, style: Style, above: Mapping[str, str]) -> list[str]:
+    """Each task below what it is a part of, else below every one that it waits for; what waits for
+    it is shown below the first."""
     lines = []
-    for task, depth, again in _walk(tasks):
+    for task, depth, again in _walk(tasks, above):
         title = "(see above)" if again else task.title
         note = "" if again else _kept_by(task, waits)
         head = f"{'  ' * min(depth, _DEEPEST)}{shown(task.id)}: "
@@ -182,14 +187,19 @@ def _tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
     return [*lines, _summary(tasks)]
 
 
-def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
+def _walk(tasks: Sequence[Task], above: Mapping[str, str]) -> Iterator[tuple[Task, int, bool]]:
     """Every task with its depth, and True if it was there before. Circles are cut open."""
     known = {t.id for t in tasks}
     below: dict[str, list[Task]] = {}
+    tops = []
     for task in tasks:
-        for blocker in dict.fromkeys(task.blocked_by):
-            below.setdefault(blocker, []).append(task)
-    tops = [t for t in tasks if known.isdisjoint(t.blocked_by)]
+        # A task that waits for its own parts stands above them.
+        waits = (one for one in task.blocked_by if above.get(one) != task.id)
+        places = [above[task.id]] if above.get(task.id) in known else list(dict.fromkeys(waits))
+        for place in places:
+            below.setdefault(place, []).append(task)
+        if known.isdisjoint(places):
+            tops.append(task)
     seen: set[str] = set()
     for top in (*tops, *tasks):  # the second time round: those in circles
         stack = [] if top.id in seen else [(top, 0)]
@@ -203,18 +213,20 @@ def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
 
 @command()
 @task_argument
+@option("--diff", "Show the work instead: the task's commit, or what is kept of a try.")
 @the_usual
-def show(task_id: str, *, in_json: bool) -> None:
+def show(task_id: str, *, diff: bool, in_json: bool) -> None:
     """Show everything about a task: its fields, what it waits for, its last iterations.
 
     --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields; of
-    one that is done also the `tree` that was proven and its `commit`.
+    one that is done also the `tree` that was proven and its `commit`; with --diff also `diff`.
 
     Examples:
       ralph tasks show T-003
+      ralph tasks show T-003 --diff
       ralph tasks show T-003 --json | jq .evidence
 
-    Exit codes: 0, or 2 when there is no such task.
+    Exit codes: 0, or 2 when there is no such task, or no work of it to show.
     """
     file = task_file(os.environ)
     record = file.needed(task_id)
@@ -225,14 +237,45 @@ def show(task_id: str, *, in_json: bool) -> None:
         runs = [str(entry["run"]) for entry in progress if entry.get("run")]
         commit = commit_of(file.workspace, os.environ, runs[-1] if runs else "", record["id"])
         record = {**record, "tree": evidence.get("tree"), "commit": commit or None}
-    if in_json:
+    patch = _patch(record, file.workspace) if diff else ""
+    if diff and not in_json:
+        print_lines(_painted(patch, style_here()))
+    elif in_json:
         named = [
             {"id": b, "status": known[b].status.value if b in known else None}
             for b in known[task_id].blocked_by
         ]
-        click.echo(json.dumps({**record, "blockers": named, "progress": progress}))
+        more = {"diff": patch} if diff else {}
+        click.echo(json.dumps({**record, "blockers": named, "progress": progress, **more}))
     else:
         print_lines(_one_task(record, known, progress, style_here()))
+
+
+def _patch(record: Mapping[str, Any], workspace: str) -> str:
+    """The work of a task as git shows it; a ConfigError where there is none."""
+    for commit in filter(None, (record.get("commit"), record.get("saved"))):
+        if found := patch_of(workspace, os.environ, str(commit)):
+            return safe(found)
+    name, status = shown(str(record["id"])), shown(str(record.get("status") or Status.PENDING))
+    if commit := record.get("commit"):
+        message = f"the commit of {name} changed nothing but Ralph's records"
+        raise ConfigError(message, f"Look: git show {commit}")
+    if status == Status.DONE:
+        why = "it changed nothing, or its branch is not checked out here"
+        raise ConfigError(f"no commit of {name} is to be found: {why}", "Look: git branch --list")
+    remedy = f"See how far it is: ralph tasks show {name}"
+    raise ConfigError(f"there is no work of {name} yet: it is {status}", remedy)
+
+
+def _painted(patch: str, style: Style) -> list[str]:
+    """Each line of a patch in its colour."""
+    tones = {"+": Tone.GOOD, "-": Tone.BAD, "@": Tone.CALL}
+    heads = ("+++", "---", "diff --git", "index ", "commit ")
+    lines = []
+    for line in patch.splitlines():
+        tone = Tone.HEAD if line.startswith(heads) else tones.get(line[:1], Tone.PLAIN)
+        lines.append(style.paint(line, tone))
+    return lines
 
 
 def _one_task(
@@ -254,7 +297,9 @@ def _one_task(
         how = f" ({other.status.value}): {other.title}" if other else " (not there)"
         told.append(("waits for", blocker + how))
     names = [n for n in record if n not in _ELSEWHERE and n not in _TIMES]
-    told += [(name, _plain(record[name])) for name in (*names, *_TIMES) if record.get(name)]
+    told += [
+        (name, _words_of(name, record[name])) for name in (*names, *_TIMES) if record.get(name)
+    ]
     if isinstance(source := record.get("source"), dict):
         place = source.get("path") or f"github:{source.get('repo')}"
         told.append(("came from", f"{place} ({source.get('format')}): {source.get('key')}"))
@@ -270,6 +315,18 @@ def _one_task(
         words += [str(entry.get(name) or "") for name in ("status", "reason")]
         lines.append("    " + shown(" ".join(filter(None, words))))
     return lines
+
+
+def _words_of(name: str, data: object) -> str:
+    """A field for people; evidence in words."""
+    if name != "evidence" or not isinstance(data, dict):
+        return _plain(data)
+    lists = {"left out": data.get("leftOut"), "put back": data.get("putBack")}
+    lists |= {"hidden from git": data.get("hidden"), "artifacts": data.get("artifacts")}
+    words = [checked_words(data)]
+    words += [f"{what}: {_plain(paths)}" for what, paths in lists.items() if paths]
+    words += [f"{data['outside']} are outside the proof"] if data.get("outside") else []
+    return "; ".join(filter(None, words)) or _plain(data)
 
 
 def _plain(data: object) -> str:

@@ -1,9 +1,10 @@
 """Markdown checklists: fix_plan.md, IMPLEMENTATION_PLAN.md, plans with `### Task 1: ...`, and lists
 with boxes below boxes.
 
-A box is a task, a box below a box a task with a `parent`; a section `### Task 1` is one task, and
-its boxes are its steps. Headings such as High Priority, Optional and Completed say how urgent it
-is, others what it is about. Of a text that tasks came from only what has changed is written anew.
+A box is a task, a box below a box a task with a `parent` that waits for it; a section `### Task 1`
+is one task, and its boxes are its steps. Headings such as High Priority, Optional and Completed say
+how urgent it is, others what it is about. Of a text that tasks came from only what has changed is
+written anew.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 from ralph.formats.base import (
     LARGEST_ROOT,
+    MARKDOWN,
     OPTIONAL,
     PRIORITIES,
     ListedTask,
@@ -65,7 +67,6 @@ from ralph.formats.records import (
     texts_of,
 )
 
-_NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
 _OTHERS = (".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".csv")
 _SOME_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX/~-]\][ \t]+\S", re.MULTILINE)
 _DEEPEST = 40  # boxes below each other
@@ -80,12 +81,13 @@ _COVERED = r"<\\\1"
 
 class Markdown:
     name = NAME
+    nests = True  # it says what is a part of what
 
     def fits(self, name: str, text: str) -> bool:
         lower = name.casefold()
         if lower.endswith(_OTHERS) or "\0" in text:
             return False
-        data = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not lower.endswith(_NAMES)
+        data = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not lower.endswith(MARKDOWN)
         return not data and _SOME_BOX.search(text) is not None
 
     def read(self, text: str, name: str) -> TaskList:
@@ -103,8 +105,10 @@ class Markdown:
         ]
         if len(text) > LARGEST_ROOT:
             words = "what stands between the tasks is not kept for an export: the list is too long"
-            return TaskList(tuple(items), {}, (*lost, words))
-        return TaskList(tuple(items), {"text": text} if items else {}, tuple(lost))
+            return TaskList(tuple(items), {}, (*lost, words), nested=True)
+        nothing = "" if items else "no line of it has a checkbox, such as: - [ ] What to do"
+        root = {"text": text} if items else {}
+        return TaskList(tuple(items), root, tuple(lost), nested=True, nothing=nothing)
 
     def write(self, tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
         """The text they came from with what has changed, and sections for all others."""

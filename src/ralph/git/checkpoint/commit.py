@@ -39,3 +39,18 @@ def commit_of(workspace: str, environ: Mapping[str, str], run: str, task: str) -
     lines = trailers_of(run, task).split("\n")[0 if run else 1 :]
     told = (f"--grep={line}" for line in lines)
     return call((*words, *told), workspace, clean_environ(environ)).output.decode().strip()
+
+
+def patch_of(workspace: str, environ: Mapping[str, str], commit: str) -> str:
+    """A commit and what it changed beside Ralph's records; "" if there is no such thing."""
+    name = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    clean = clean_environ(environ)
+    found = call(name, workspace, clean).output.decode().strip()
+    if not found:
+        return ""
+    words = ("show", "--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
+    form = ("--diff-merges=first-parent", "--stat", "--patch", "--format=medium")
+    work = (":(top)", ":(top,exclude,glob)**/.ralph/**")
+    return call((*words, *form, found, "--", *work), workspace, clean).output.decode(
+        "utf-8", "replace"
+    )

@@ -140,12 +140,12 @@ database: it deletes what the database holds
     alembic downgrade base
     knex migrate:rollback --all
     drizzle-kit drop
-database strict: it deletes what the database holds
-    supabase db|projects reset|delete
 database: it deletes what the database holds
     supabase projects delete
 database: it deletes what the database of others holds; leave out --linked
     supabase db reset --linked --db-url
+database strict: it deletes what the database holds
+    supabase db reset
 """,
     flushes=lambda c: not _FLUSHES.isdisjoint(" ".join(c.texts).lower().split()),
     mongo=lambda c: re.search(_MONGO, "".join(c.texts).replace(" ", "").lower()),

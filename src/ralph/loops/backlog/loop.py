@@ -155,5 +155,6 @@ LOOP = Loop(
     about=about,
     limits=LIMITS,
     supersedes=True,
+    commits=True,
     carry_out=by_one_or_many,
 )

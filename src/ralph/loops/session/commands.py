@@ -3,7 +3,7 @@
 import json
 import time
 
-from ralph.hosts.protocol import Environ, Event, project_of, text_in, transcript_of
+from ralph.hosts.protocol import Environ, Event, is_of_claude, project_of, text_in, transcript_of
 from ralph.kernel.value import replace
 from ralph.loops.session.git_status import fingerprint
 from ralph.loops.session.state import CANCELLED, SessionLoop, aged, told_of
@@ -25,6 +25,8 @@ def answered(command: str, words: str, event: Event, environ: Environ, here: str
         elif command == "ralph-status":
             loop = load(session, environ)
             said = NONE if loop is None else told_of(aged(loop, time.time()))
+            if is_of_claude(event, "UserPromptSubmit"):  # which shows it: no turn is needed
+                return json.dumps({"decision": "block", "reason": said})
         else:
             wish = parse(words, ulw=command == "ulw-loop")
             start(wish, session, event, environ, here)

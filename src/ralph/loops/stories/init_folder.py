@@ -4,19 +4,22 @@ behind it: the plugin's script does the same in a clone where no package is inst
 import errno
 import json
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from ralph.errors import ConfigError
-from ralph.git.digest import git_output
+from ralph.git.branch import current_branch, is_branch, is_branch_name, planned_branch
 from ralph.git.ignore import NAME as GITIGNORE
 from ralph.git.ignore import ignore, is_ignored
+from ralph.git.uncommitted import uncommitted
 from ralph.git.uncommitted_text import MARKER
 from ralph.loops.stories.file import PRD, TASKS, write_synced
 from ralph.loops.stories.folder import RALPH_DIR, fresh_files
 from ralph.runner.arguments import proper, shown
+from ralph.text.words import listed
 
 HELP = """\
 Create ralph/ with its templates: prd.md, tasks.json, progress.txt, prompt.md.
@@ -26,12 +29,12 @@ added to .gitignore.
 
 Examples:
   ralph prd init                     ralph/ in the current directory
-  ralph prd init --name login        the stories' branch is ralph/login
+  ralph prd init --name login        on a new branch ralph/login, if all is committed
   ralph prd init -d ../shop --json
 
 A file that is there is kept. Exit codes: 0, or 2 when nothing was made.
 """
-NAME_HELP = "The feature: its branch is ralph/NAME."
+NAME_HELP = "The feature: ralph/NAME is made and checked out, if nothing is uncommitted."
 # What file systems without links say.
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 _NEXT = f"""
@@ -56,8 +59,11 @@ def initialized(
     if name is not None and not name.strip():
         raise ConfigError("--name is blank", "Name the feature: ralph prd init --name login")
     branch = "" if name is None else f"ralph/{proper(name, '--name')}"
+    dirty = uncommitted(project, environ) if branch else None
     done = _made(project, branch, environ)
-    return json.dumps(done) if in_json else "\n".join(_told(done, name, environ))
+    if done["branchName"] and is_branch_name(branch, project, environ):
+        done["checkedOut"], done["branch"] = _checked_out(branch, project, environ, dirty)
+    return json.dumps(done) if in_json else "\n".join(_told(done, name))
 
 
 def _refuse_hopeless(project: str) -> None:
@@ -103,7 +109,32 @@ def _made(project: str, branch: str, environ: Mapping[str, str]) -> dict[str, An
         "kept": [name for name in files if name not in made],
         "gitignore": "there" if has_line else "added",
         "branchName": branch if branch and TASKS in made else None,
+        "checkedOut": False,
     }
+
+
+def _checked_out(
+    branch: str, project: str, environ: Mapping[str, str], dirty: list[str] | None
+) -> tuple[bool, str]:
+    """Check the branch out, as a new one where nothing is uncommitted: whether it is, and what is
+    to be said about it."""
+    switch = f"git switch -c {shlex.quote(branch)}"
+    if dirty is None:
+        return False, f"There is no git repository here for the branch {branch}. Try: git init"
+    if current_branch(project, environ) == branch:
+        return True, f"The branch {branch} is checked out"
+    if is_branch(branch, project, environ):
+        go = f"git switch {shlex.quote(branch)}"
+        return False, f"There is a branch {branch} already. Work on it: {go}"
+    if dirty:
+        words = f"Not on {branch} yet, for this is not committed: {listed(dirty, 3)}"
+        return False, f"{words}. Take it along: {switch}"
+    try:
+        planned = planned_branch(branch, project, environ)
+        planned.make(project, environ)
+    except ConfigError as error:
+        return False, f"Not on {branch} yet: {error.message}. Later: {switch}"
+    return True, f"Made the branch {branch} and checked it out; before: {planned.before}"
 
 
 def _added(path: str, content: bytes) -> bool:
@@ -127,7 +158,7 @@ def _added(path: str, content: bytes) -> bool:
             os.unlink(temporary)
 
 
-def _told(done: Mapping[str, Any], name: str | None, environ: Mapping[str, str]) -> list[str]:
+def _told(done: Mapping[str, Any], name: str | None) -> list[str]:
     lines = []
     if done["made"]:
         lines.append(f"Made {_listed(done['made'])}")
@@ -137,17 +168,12 @@ def _told(done: Mapping[str, Any], name: str | None, environ: Mapping[str, str])
         lines.append(f"Added {MARKER} to {GITIGNORE}")
     if name is not None and TASKS in done["kept"]:
         lines.append(f"--name changed nothing: branchName stands in {RALPH_DIR}/{TASKS}")
-    elif name is not None and not _is_branch(done["branchName"], done["folder"], environ):
+    elif "branch" in done:
+        lines.append(shown(done["branch"]))
+    elif name is not None:
         lines.append(shown(f"Note that git has no branches of the name {done['branchName']!r}"))
     return [*lines, _NEXT.rstrip()]
 
 
 def _listed(names: list[str]) -> str:
     return ", ".join(f"{RALPH_DIR}/{name}" for name in names)
-
-
-def _is_branch(name: str, where: str, environ: Mapping[str, str]) -> bool:
-    """True if git would take it, and where there is no git to ask."""
-    if "\0" in name or git_output(where, environ, "--version") is None:
-        return "\0" not in name
-    return git_output(where, environ, "check-ref-format", f"refs/heads/{name}") is not None

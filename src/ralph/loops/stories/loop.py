@@ -163,5 +163,6 @@ LOOP = Loop(
     first=lambda plan: reviewed(limits=plan.limits, terms=terms_of(plan)),
     none_first=("no story can be started", "Look at them: ralph prd check"),
     about=lambda kept: f"the stories in {kept['folder']}",
+    commits=True,
     hooks=("stop", "post-tool", "session-start"),
 )

@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ralph.errors import StateError, failing
 from ralph.files.state_dir import shown_path, writable_dir
 from ralph.git.checkpoint.commit import in_one_line
-from ralph.git.uncommitted import Corrections, HostCommit
+from ralph.git.uncommitted import Corrections, HostCommit, Subject
 from ralph.git.uncommitted_text import MARKER
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Mode
@@ -215,10 +215,15 @@ class StoryDesk(Desk):
             file.write(text)
 
     def _corrected(self, iteration: int) -> str:
-        subject = f"ralph: correct tasks.json (iteration {iteration})"
+        def subject(paths: Sequence[str]) -> str:
+            tops = ((path.partition("/")[0], os.path.basename(path)) for path in paths)
+            found = {ARCHIVES if top == ARCHIVES else name for top, name in tops}
+            names = [name for name in (TASKS, PRD, PROMPT, ARCHIVES) if name in found]
+            return f"ralph: correct {', '.join(names)} (iteration {iteration})"
+
         return self._commit(subject, (TASKS, PRD, PROMPT), (ARCHIVES,))
 
-    def _commit(self, subject: str, names: Iterable[str], more: Iterable[str] = ()) -> str:
+    def _commit(self, subject: Subject, names: Iterable[str], more: Iterable[str] = ()) -> str:
         paths = [*(self._folder.shown(name) for name in names), *more]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 

@@ -57,9 +57,10 @@ class Overlay(Layered):
         self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir, opened: Opened
     ) -> None:
         lacking = [f"the home directory is read only: {opened.home}"] if opened.home else []
+        outside = () if policy.host_commits else repository_outside(project, policy.environ)[:1]
         lacking += [
             f"git's directory lies outside of the project, in {path}: nothing can be committed"
-            for path in repository_outside(project, policy.environ)[:1]
+            for path in outside
         ]
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
         why = "; ".join((f"changes are kept {opened.kept}{root}", *lacking))

@@ -16,7 +16,15 @@ from ralph.settings.load import combine, load, merge
 from ralph.settings.paths import Json, dotted, leaves, nested
 from ralph.settings.problems import problems
 from ralph.settings.schema import Settings
-from ralph.settings.source import SETTINGS, Layer, decoded, parse, read_bytes, read_layer
+from ralph.settings.source import (
+    SETTINGS,
+    Layer,
+    decoded,
+    normalized,
+    parse,
+    read_bytes,
+    read_layer,
+)
 from ralph.text.plain import plain
 from ralph.text.words import counted
 
@@ -84,7 +92,7 @@ def write_settings(workspace: str, draft: Draft, *, dry_run: bool) -> TakenOver:
     if layer:
         combine([layer])
     raw = read_bytes(os.path.join(workspace, SETTINGS), SETTINGS) or b""
-    here = json.loads(raw.decode("utf-8-sig")) if raw else {}
+    here = normalized(json.loads(raw.decode("utf-8-sig"))) if raw else {}
     outcome, merged = _merged(here, draft)
     if outcome.added and not dry_run:
         combine([Layer(SETTINGS, parse(_spelled(merged).encode(), SETTINGS))])
@@ -95,7 +103,7 @@ def write_settings(workspace: str, draft: Draft, *, dry_run: bool) -> TakenOver:
 
 def _check(draft: Draft) -> None:
     """Leave the settings that our own schema admits, with all that `protect` protects anyhow."""
-    settings, found = draft.settings, {}
+    settings, found = normalized(draft.settings), {}
     for problem in problems(settings):
         # Half a guardrail is none: an item of a list goes as a whole.
         places = [at for at, step in enumerate(problem.path) if isinstance(step, int)]

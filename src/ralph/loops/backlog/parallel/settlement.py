@@ -112,10 +112,13 @@ class Joining:
             self.project.run("reset", "--quiet", "--", place)
             return done.said or f"git read-tree exited with code {done.code}"
         move = ("update-ref", "-m", "ralph: merge a task", "HEAD", commit, head)
-        if when_unlocked(self.project, lambda: self.project.run(*move)).code == 0:
+        done = when_unlocked(self.project, lambda: self.project.run(*move))
+        if done.code == 0:
             return ""
         self.project.run("read-tree", "-m", "-u", commit, head)
-        return _MOVED
+        if self.head() != head:
+            return _MOVED
+        return done.said or f"git update-ref exited with code {done.code}"
 
     def changed_links(self, work: SavedWork) -> list[str]:
         """Submodules that the work takes to another commit."""

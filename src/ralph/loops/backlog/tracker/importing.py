@@ -8,7 +8,7 @@ from typing import Any
 from ralph.files.digest import digest_of
 from ralph.formats.base import ListedTask, TaskList
 from ralph.formats.records import moment
-from ralph.kernel.tasks.task import ENDED, Status
+from ralph.kernel.tasks.task import ENDED, Status, Task, cycle
 from ralph.kernel.value import replace, value
 from ralph.loops.backlog.store.lines import usable
 from ralph.loops.backlog.store.task_file import next_id
@@ -243,7 +243,28 @@ def proper(reading: TaskList) -> tuple[list[ListedTask], tuple[str, ...]]:
             fields[name] = moment(str(fields[name]))
         held = {name: held for name, held in fields.items() if held not in _NOTHING}
         items.append(replace(item, fields=held))
-    return items, tuple(lost)
+    return _children_first(items) if reading.nested else items, tuple(lost)
+
+
+def _children_first(items: list[ListedTask]) -> list[ListedTask]:
+    """Items that wait for those below them too, unless one of these waits for them."""
+    waits = {item.key: [*item.fields.get("blockedBy", ())] for item in items}
+    pairs = ((item.fields.get("parent"), item.key) for item in items)
+    below = dict.fromkeys((above, key) for above, key in pairs if above and key not in waits[above])
+    for parent, key in below:
+        waits[parent].append(key)
+    while circle := cycle(Task(key, blocked_by=tuple(names)) for key, names in waits.items()):
+        ours = {*zip(circle, (*circle[1:], circle[0]), strict=True)} & below.keys()
+        if not ours:
+            return items  # the list says so itself, and is refused for it
+        for parent, key in ours:
+            waits[parent].remove(key)
+    return [
+        replace(item, fields={**item.fields, "blockedBy": waits[item.key]})
+        if waits[item.key]
+        else item
+        for item in items
+    ]
 
 
 def _with(seen: Mapping[str, str], name: str, old: str | None) -> dict[str, str]:

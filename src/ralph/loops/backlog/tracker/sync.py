@@ -13,6 +13,7 @@ from ralph.files.state_dir import is_inside, write_atomically
 from ralph.formats.base import Format, ListedTask
 from ralph.formats.catalog import NAMES, by_name
 from ralph.formats.records import Record, source_of
+from ralph.kernel.tasks.completion import Kind
 from ralph.kernel.tasks.task import ENDED, Status
 from ralph.kernel.value import value
 from ralph.loops.backlog.store.task_file import TaskFile
@@ -255,14 +256,24 @@ def told(record: Record, *, done: bool) -> dict[str, Any]:
     return {"source": {**source, "seen": seen}}
 
 
+def checked_words(evidence: Record) -> str:
+    """How a task was found to be done; "" if its evidence does not say."""
+    kind, code = evidence.get("kind"), evidence.get("exitCode")
+    artifacts = evidence.get("artifacts")
+    if evidence.get("command"):
+        return f"`{evidence['command']}` exited with {code}"
+    if kind == Kind.EXPLICIT:
+        return "the agent said so"
+    if kind == Kind.FILE_EXISTS and isinstance(artifacts, list) and artifacts:
+        return f"{artifacts[0]} is there"
+    return "" if kind is None else f"{kind}" if code is None else f"{kind}, exit code {code}"
+
+
 def evidence_words(record: Record) -> str:
     """The proof of a task, for people who read the issue."""
     words = [f"Done by ralph: {record['id']}: {record.get('title') or ''}".rstrip(": ")]
     found = record.get("evidence")
     if isinstance(found, dict):
-        if found.get("command"):
-            words.append(f"Checked: `{found['command']}` exited with {found.get('exitCode')}")
-        elif found.get("kind"):
-            words.append(f"Checked: {found['kind']}")
+        words += [f"Checked: {checked}"] if (checked := checked_words(found)) else []
         words += [f"Tree: {found['tree']}"] if found.get("tree") else []
     return "\n".join(words)
