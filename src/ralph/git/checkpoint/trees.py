@@ -81,6 +81,7 @@ class GitTrees(Trees):
         self._looked = self._held = 0.0  # when that was, and how long it holds
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
+        self._yours: tuple[str, ...] | None = None
 
     def begin(self, clean: CleanLook | None = None) -> None:
         """Remember what there is before the first turn; a run that goes on remembers it already.
@@ -108,9 +109,11 @@ class GitTrees(Trees):
 
     def yours(self) -> tuple[str, ...]:
         """The paths that a person had not committed when the run began, or staged otherwise."""
-        names = self.view.differing(self.memo.head or self.view.empty, self.memo.tree)
-        mine = sorted({*names, *self.memo.staged})
-        return tuple(path for path in mine if not self.repository.place.is_ours(path))
+        if self._yours is None:
+            names = self.view.differing(self.memo.head or self.view.empty, self.memo.tree)
+            mine, is_ours = sorted({*names, *self.memo.staged}), self.repository.place.is_ours
+            self._yours = tuple(path for path in mine if not is_ours(path))
+        return self._yours
 
     # ------------------------------------------------------------ the port
 

@@ -50,7 +50,8 @@ class Records:
     ) -> None:
         self._workspace, self._run, self._tell, self._now = workspace, run, tell, now
         self._keys: dict[str, set[str]] = {}  # by file, those of this run
-        self._learned: dict[bytes, Lesson | None] = {}  # by their lines
+        self._learned: list[Lesson] = []
+        self._newest = b""  # the line of the file that was read last
         self._lost: set[str] = set()  # files that could not be written, and this was told
 
     def iteration(self, entry: Mapping[str, Any]) -> None:
@@ -83,14 +84,18 @@ class Records:
 
     def lessons(self, most: int = 2000) -> tuple[Lesson, ...]:
         """The last lessons about all tasks, the newest last; each line is read once in a run."""
-        found = map(self._lesson_in, newest_first(self._path(LEARNING), _FAR))
-        return tuple(islice(filter(None, found), most))[::-1]
-
-    def _lesson_in(self, line: bytes) -> Lesson | None:
-        if line not in self._learned:
+        known, new, newest = list[Lesson](), list[Lesson](), b""
+        for line in newest_first(self._path(LEARNING), _FAR):
+            newest = newest or line
+            if line == self._newest:
+                known = self._learned
+                break
+            if len(new) == most:
+                break
             data = json_object(line)
-            self._learned[line] = next(iter(lessons_of([data] if data else [])), None)
-        return self._learned[line]
+            new += lessons_of([data] if data else [])
+        self._newest, self._learned = newest, [*known, *reversed(new)]
+        return tuple(self._learned[-most:])
 
     def _objects(self, name: str, far: int, word: str) -> Iterator[Entry]:
         found = map(json_object, newest_first(self._path(name), far, word))

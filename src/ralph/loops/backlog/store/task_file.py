@@ -224,7 +224,9 @@ class TaskFile:
             self.load()
             old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
             if old and (all_tasks < _LONG or old * 100 >= all_tasks):
-                self._replace(file, self._lines.compacted())
+                compacted = self._lines.compacted()
+                self._replace(file, compacted.data)
+                self._lines, self._seen, self._listing = compacted, None, None
 
     def _look(self) -> None:
         """Read what has changed, if anything has."""
