@@ -312,9 +312,7 @@ class Repository:
 
     def hidden(self) -> list[str]:
         """The files that git was told not to look at."""
-        said = self.ask("ls-files", "-v", "-z").split(b"\0")
-        odd = [entry for entry in said if entry[:2] != b"H "]  # nearly all are: this is quick
-        return [os.fsdecode(e[2:]) for e in odd if e[:1].islower() or e[:1] == b"S"]
+        return hidden_in(self.ask("ls-files", "-v", "-s", "-z"))
 
     def entries(self, paths: Collection[str], directory: str) -> dict[str, Entry]:
         """What git would keep of these files as they are now, by a scratch index in a directory."""
@@ -459,6 +457,14 @@ def _without(listing: bytes, names: Iterable[str]) -> bytes:
                 break
             at = listing.find(row, at + 1)
     return listing
+
+
+def hidden_in(listing: bytes) -> list[str]:
+    """What git was told not to look at, of what `git ls-files -v -s -z` prints."""
+    if listing.count(b"\0") == listing.startswith(b"H ") + listing.count(b"\0H "):
+        return []  # nearly always: this is quick
+    odd = [row for row in listing.split(b"\0") if row[:1].islower() or row[:1] == b"S"]
+    return [os.fsdecode(row.partition(b"\t")[2]) for row in odd]
 
 
 def nul_joined(names: Iterable[str]) -> bytes:

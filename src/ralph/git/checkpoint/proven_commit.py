@@ -133,7 +133,7 @@ class ProvenCommit:
         if is_plain and call(settings, place.top, repository.environ).code == 1:
             return self._commit_tree(stand, tree, "\n\n".join(message))
         with scratch_index(self.trees.run_dir) as index:
-            self.trees.stage(index, stand, tree)
+            self.trees.view.copy(index, tree)
             paragraphs = (word for paragraph in message for word in ("-m", paragraph))
             return self._by_git((*options, *paragraphs), index)
 

@@ -22,7 +22,6 @@ from ralph.git.repository import (
     Repository,
     RepositoryPlace,
     TreeChange,
-    copy_index,
     find,
 )
 from ralph.git.status import CleanLook, TreeStatus, inner_changes, is_checked_out
@@ -128,10 +127,12 @@ class GitTrees(Trees):
         head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
         if held:
             tree = self._stand.tree
-            seen = self.seen if head == self.seen.head else self._moved(head, tree)
+            seen = self.seen if head == self.seen.head else self._moved(self.seen, head, tree)
         else:
             seen = self.view.look(head)
             tree, self._looked = self.view.tree(seen), time.monotonic()
+            if tree != self.view.base:
+                seen = self._moved(seen, head, tree)
         before, self._last = self._last, (seen, tree)
         if before is not None and self._memo is not None and before[1] != tree:
             self._tell_apart(before[1], tree, head, by_gate=bool(after))
@@ -226,16 +227,6 @@ class GitTrees(Trees):
             self._made = {key: self.view.edited(stand.tree, entries)}
         return self._made[key]
 
-    def stage(self, index: str, stand: Stand, tree: str) -> None:
-        """Write an index that holds this tree, which is nearly the stand's."""
-        if self.view.holds(stand.tree):
-            copy_index(self.view.index, index)
-        else:
-            self.view.ask("read-tree", stand.tree, index=index)
-        lines = index_lines(self.view.changes(stand.tree, tree))
-        if lines:
-            self.view.ask(*ENTER, stdin=lines, index=index)
-
     def _excluded(self, stand: Stand) -> frozenset[str]:
         """Paths that differ from HEAD and are not to be committed."""
         place, prefix = self.repository.place, self._inside
@@ -271,12 +262,12 @@ class GitTrees(Trees):
         same = tuple(path for path in persons if path not in touched)
         return same, tuple(path for path in persons if path in touched)
 
-    def _moved(self, head: str, tree: str) -> TreeStatus:
-        """What was seen, as it differs from another commit."""
+    def _moved(self, seen: TreeStatus, head: str, tree: str) -> TreeStatus:
+        """What was seen, as it differs from a commit."""
         ours = self.repository.place.is_ours
         changes = [e for e in self.view.changes(tree, head or self.view.empty) if not ours(e.path)]
         return replace(
-            self.seen,
+            seen,
             head=head,
             there=(),
             gone=(),
@@ -284,6 +275,13 @@ class GitTrees(Trees):
             added=tuple(each.path for each in changes if each.kind == "added"),
             removed=tuple(each.path for each in changes if each.kind == "deleted"),
         )
+
+    @property
+    def tree(self) -> str:
+        """The files of the last look."""
+        self.seen  # noqa: B018  looks if nobody has
+        assert self._last is not None
+        return self._last[1]
 
     @property
     def has_begun(self) -> bool:
