@@ -49,6 +49,12 @@ class Corrections:
         done = self._git(*_COMMIT, "--only", *message, "--", *changed)
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
+    def are_committed(self, paths: Sequence[str]) -> bool:
+        """True if git has these as they are, or ignores them; its index knows their times then."""
+        words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--")
+        done = self._git(*words, *paths)
+        return done.code == 0 and not done.output
+
     def unhide(self, paths: Sequence[str]) -> None:
         """Let git look at these again, if somebody has told it not to."""
         said = nul_split(self._git("ls-files", "-v", "-z", "--", *paths).output)

@@ -28,7 +28,10 @@ def commit_records(
     """Commit the records of tasks without a commit: blocked, or left in the middle."""
     paths, run = [f".ralph/{name}" for name in RECORDS], os.path.basename(run_dir)
     subject = "Record what became of the tasks"
-    problem = Corrections(workspace, environ).commit(paths, subject, run, new=True)
+    corrections = Corrections(workspace, environ)
+    if corrections.are_committed(paths):
+        return
+    problem = corrections.commit(paths, subject, run, new=True)
     if problem:
         tell(f"The records are not committed: {problem}")
 

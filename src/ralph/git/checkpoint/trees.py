@@ -17,6 +17,7 @@ from ralph.git.checkpoint.files import (
     content,
     index_lines,
 )
+from ralph.git.growing import GrowingFiles
 from ralph.git.repository import (
     NOTHING,
     Repository,
@@ -73,6 +74,7 @@ class GitTrees(Trees):
         self.repository, self.view = repository, View(repository, run_dir)
         self.workspace, self.run_dir = os.path.realpath(workspace), os.path.abspath(run_dir)
         self._shared, self._mixes = shared, mixes
+        self.growing = GrowingFiles(self.view, self.run_dir)
         self._rules = IgnoreRules(self.view)
         self._memo: Memo | None = None
         self._last: tuple[TreeStatus, str] | None = None  # what was seen, and its tree
