@@ -46,14 +46,14 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[bytes]:
+def newest_first(path: str, most_bytes: int, word: str = "", begin: int = 0) -> Iterator[bytes]:
     """The lines in the last `most_bytes` of the file, from its end backwards; only those that hold
-    the word as a string. A file that cannot be read is empty."""
+    the word as a string, and end behind a byte. A file that cannot be read is empty."""
     ways = (json.dumps(word, ensure_ascii=way) for way in (True, False)) if word else ("",)
     spelled = {way.encode("utf-8", "replace") for way in ways}
     try:
         with open_regular(path) as file:
-            for lines in _backwards(file.fileno(), most_bytes):
+            for lines in _backwards(file.fileno(), most_bytes, begin):
                 # Of most blocks no line is wanted: they are not taken apart.
                 if any(spelling in lines for spelling in spelled):
                     for line in reversed(lines.split(b"\n")):
@@ -63,10 +63,10 @@ def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[bytes]:
         return  # there is none, or the disk is ill
 
 
-def _backwards(file: int, most_bytes: int) -> Iterator[bytes]:
+def _backwards(file: int, most_bytes: int, begin: int) -> Iterator[bytes]:
     """Blocks of whole lines of a file, from its end."""
     end = os.fstat(file).st_size
-    least = max(0, end - most_bytes)
+    least = max(0, begin - 1, end - most_bytes)  # a byte more: a line may begin right there
     rest: bytes | None = b""  # the end of a line that begins further up; None: it is too long
     while end > least:
         start = max(least, end - _BLOCK)
