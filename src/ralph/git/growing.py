@@ -13,7 +13,6 @@ from ralph.files.state_dir import lstat
 from ralph.git.repository import NOTHING, Entry, nul_split
 from ralph.git.view import View
 
-_WORTH = 256 << 10  # bytes of all; what is smaller is git's
 _LARGEST = 32 << 20  # of one, which is kept in memory
 _CHANGING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
 _OWN_WAYS = r"^core\.(sharedrepository|fsync.*|createobject|(loose)?compression)$"
@@ -59,8 +58,8 @@ class GrowingFiles:
         """What git would keep of these files as they are now."""
         names = tuple(paths)
         found = [lstat(self._view.place.path(name)) for name in names]
-        sizes = [each.st_size for each in found if each]
-        if sum(sizes) >= _WORTH and max(sizes) <= _LARGEST and self._are_plain(names):
+        small = all(each is None or each.st_size <= _LARGEST for each in found)
+        if names and small and self._are_plain(names):
             try:
                 return {name: self._entry(name) for name in names}
             except OSError:

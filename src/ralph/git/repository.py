@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import TypeVar
 
 from ralph.errors import ConfigError, StateError
+from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file
 
@@ -58,6 +59,7 @@ _SHAPING = {
 
 
 _FIXED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the full name of an object
+_ON_BRANCH = re.compile(rb"ref: (refs/heads/[^.\s][^\s]*)\n")
 NOTHING = "000000"  # the mode of a file that is not there
 _TREE = "040000"
 _KINDS = {_TREE: "tree", "160000": "commit"}
@@ -302,17 +304,26 @@ class Repository:
             _remember(self._trees, commit, tree)
         return tree
 
+    def know_tree(self, commit: str, tree: str) -> None:
+        """Remember the tree that a commit was made of."""
+        _remember(self._trees, commit, tree)
+
     def follows(self, old: str, new: str = "HEAD") -> bool:
         """True if everything of the one commit is in the other."""
         return self.run("merge-base", "--is-ancestor", old, new).code == 0
 
     def symbolic(self, name: str) -> str:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
+        if name == "HEAD":
+            path = os.path.join(self.place.git_dir, name)
+            said = b"" if os.path.islink(path) else read_or_nothing(path)
+            if found := _ON_BRANCH.fullmatch(said):  # as nearly always; otherwise git knows
+                return os.fsdecode(found[1])
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
 
     def hidden(self) -> list[str]:
         """The files that git was told not to look at."""
-        return hidden_in(self.ask("ls-files", "-v", "-s", "-z"))
+        return hidden_in(self.ask("ls-files", "-v", "-z"))
 
     def entries(self, paths: Collection[str], directory: str) -> dict[str, Entry]:
         """What git would keep of these files as they are now, by a scratch index in a directory."""
@@ -460,11 +471,11 @@ def _without(listing: bytes, names: Iterable[str]) -> bytes:
 
 
 def hidden_in(listing: bytes) -> list[str]:
-    """What git was told not to look at, of what `git ls-files -v -s -z` prints."""
+    """What git was told not to look at, of what `git ls-files -v -z` prints."""
     if listing.count(b"\0") == listing.startswith(b"H ") + listing.count(b"\0H "):
         return []  # nearly always: this is quick
     odd = [row for row in listing.split(b"\0") if row[:1].islower() or row[:1] == b"S"]
-    return [os.fsdecode(row.partition(b"\t")[2]) for row in odd]
+    return [os.fsdecode(row[2:]) for row in odd]
 
 
 def nul_joined(names: Iterable[str]) -> bytes:

@@ -52,7 +52,6 @@ _NOT_SHOWN = frozenset(
     {"HEAD", "config", "config.worktree", "description", "hooks", "index", "info", "logs"}
     | {"objects", "packed-refs", "refs", "reftable", "worktrees", "branches", "commondir", "gitdir"}
 )
-_LISTING = ("ls-files", "-v", "-s", "-z")
 # To write an index of so many bytes takes longer than to read so few files again at each look.
 _LARGE = 1 << 20
 _FEW, _FEW_BYTES = 64, 1 << 20
@@ -69,6 +68,7 @@ class View(Repository):
         self.directory = os.path.join(os.path.abspath(run_dir), DIRECTORY)
         self._mine: tuple[int, ...] = ()  # the index as we left it
         self.base = ""  # the tree that it holds, without Ralph's own
+        self._edited: tuple[str, dict[str, Entry], str] = ("", {}, "")  # it, and the tree of that
         self._own: list[str] = []  # Ralph's own that it still holds
         self._listing = b""  # its entries, as long as nobody has changed it
         self._hides = False  # whether git was told not to look at something
@@ -146,7 +146,7 @@ class View(Repository):
 
     def _attributes(self) -> bytes:
         """Those of the user, of the work tree from the top down, and of the repository."""
-        tracked = (path for _, path in _rows(self._listing, ".gitattributes"))
+        tracked = _named(self._listing, ".gitattributes")
         found = sorted({".gitattributes", *tracked}, key=lambda path: path.count("/"))
         named = [
             ("", self._named("core.attributesfile")),
@@ -164,7 +164,9 @@ class View(Repository):
 
     def _take_over_index(self) -> None:
         """Look also at what a person has told git not to look at, where it is there."""
-        self._listing = listing = self.ask(*_LISTING) if os.path.exists(self.index) else b""
+        self._listing = listing = (
+            self.ask("ls-files", "-v", "-z") if os.path.exists(self.index) else b""
+        )
         self.base = ""
         hidden = hidden_in(listing)
         self._hides = bool(hidden)
@@ -180,10 +182,9 @@ class View(Repository):
 
     def ignore_rules(self) -> bytes:
         """The files of ignore rules in the index, as `git update-index --index-info` reads them."""
-        if not self._listing:
-            return self.ask("ls-files", "-s", "-z", "--", *_IGNORE_RULES)
-        rows = (row for row, _ in _rows(self._listing, ".gitignore"))
-        return b"".join(row.partition(b" ")[2] + b"\0" for row in rows)
+        if self._listing and not any(_named(self._listing, ".gitignore")):
+            return b""
+        return self.ask("ls-files", "-s", "-z", "--", *_IGNORE_RULES)
 
     def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a git command in the view, with another index if one is named."""
@@ -269,7 +270,9 @@ class View(Repository):
         if self.base:
             entries = self._few(seen)
             if entries is not None:
-                return self.edited(self.base, entries)
+                if self._edited[:2] != (self.base, entries):
+                    self._edited = self.base, entries, self.edited(self.base, entries)
+                return self._edited[2]
         self.stage(self.index, (*seen.gone, *self._own), seen.there)
         self._own, self._listing = [], b""
         self.base = self.identifier("write-tree")
@@ -379,28 +382,25 @@ def signature(path: str) -> tuple[int, ...]:
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else ()
 
 
-def _rows(listing: bytes, name: str) -> Iterator[tuple[bytes, str]]:
-    """The rows of files of that name in any folder, and their paths."""
-    end = name.encode() + b"\0"
-    at = listing.find(end)
-    while at >= 0:
-        row = listing[listing.rfind(b"\0", 0, at) + 1 : at + len(end) - 1]
-        path = os.fsdecode(row.partition(b"\t")[2])
-        if os.path.basename(path) == name:
-            yield row, path
-        at = listing.find(end, at + 1)
+def _named(listing: bytes, name: str) -> Iterator[str]:
+    """The paths of files of that name, in any folder, in what `git ls-files -v -z` prints."""
+    yield from (path for path in _found(listing, name) if os.path.basename(path) == name)
 
 
 def _below(listing: bytes, top: str) -> Iterator[str]:
     """The paths below a directory, or that path itself."""
-    begin = b"\t" + os.fsencode(top)
-    at = listing.find(begin)
-    while at >= 0:
-        row = listing[listing.rfind(b"\0", 0, at) + 1 : listing.find(b"\0", at)]
-        path = os.fsdecode(row.partition(b"\t")[2])
+    for path in _found(listing, top):
         if path == top or path.startswith(f"{top}/"):
             yield path
-        at = listing.find(begin, at + 1)
+
+
+def _found(listing: bytes, text: str) -> Iterator[str]:
+    """The paths that hold a text. The listing is long: it is not taken apart."""
+    at = listing.find(sought := os.fsencode(text))
+    while at >= 0:
+        end = listing.find(b"\0", at)
+        yield os.fsdecode(listing[listing.rfind(b"\0", 0, at) + 3 : end])  # behind "H "
+        at = listing.find(sought, end)
 
 
 def _config(settings: list[tuple[str, str | None]]) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ralph.errors import AbortedError, StateError
 from ralph.files.state_dir import writing_state
+from ralph.git.checkpoint.commit import are_small
 from ralph.git.checkpoint.files import ENTER, content, index_lines, mark, when_unlocked
 from ralph.git.checkpoint.trees import GitTrees
 from ralph.git.repository import GitResult, TreeChange, call, nul_joined, scratch_index
@@ -151,6 +152,7 @@ class ProvenCommit:
         what = os.fsdecode(said.partition(b"\n")[0])
         words = ("-c", f"core.hooksPath={os.devnull}", "update-ref", "-m", f"commit: {what}")
         made = replace(made, output=made.output.strip())
+        self.trees.repository.know_tree(made.output.decode(), tree)
         new, old = made.output.decode(), stand.head or place.zeros
         moved = call((*words, "HEAD", new, old), place.top, environ)
         if moved.code != 0:
@@ -210,12 +212,14 @@ class ProvenCommit:
 
     def _have_been_read(self, changed: tuple[TreeChange, ...], new: str) -> bool:
         """Let git read these files into the index, with their times; false if the index does not
-        hold the commit by that, as when somebody has changed one since. Records, which change with
-        each task, are named: the end of the run lets git read them."""
+        hold the commit by that, as when somebody has changed one since. Records that are long by
+        now are only named: the end of the run lets git read them."""
         if len(changed) > _FEW:
             return False
         repository = self.trees.repository
         records = [e for e in changed if repository.place.is_ours(e.path)]
+        if are_small(repository.place.path(each.path) for each in records):
+            records = []
         given = [
             word
             for each in records
