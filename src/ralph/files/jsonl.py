@@ -46,33 +46,34 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[bytes]:
-    """The lines in the last `most_bytes` of the file, from its end backwards; only those with the
-    word in them. A file that cannot be read is empty."""
-    ways = (json.dumps(word, ensure_ascii=way)[1:-1] for way in (True, False))
+def newest_first(path: str, most_bytes: int, word: str = "", begin: int = 0) -> Iterator[bytes]:
+    """The lines in the last `most_bytes` of the file, from its end backwards; only those that hold
+    the word as a string, and end behind a byte. A file that cannot be read is empty."""
+    ways = (json.dumps(word, ensure_ascii=way) for way in (True, False)) if word else ("",)
     spelled = {way.encode("utf-8", "replace") for way in ways}
     try:
         with open_regular(path) as file:
-            for line in _backwards(file.fileno(), most_bytes):
-                if line and any(spelling in line for spelling in spelled):
-                    yield line
+            for lines in _backwards(file.fileno(), most_bytes, begin):
+                # Of most blocks no line is wanted: they are not taken apart.
+                if any(spelling in lines for spelling in spelled):
+                    for line in reversed(lines.split(b"\n")):
+                        if line and any(spelling in line for spelling in spelled):
+                            yield line
     except OSError:
         return  # there is none, or the disk is ill
 
 
-def _backwards(file: int, most_bytes: int) -> Iterator[bytes]:
-    """The lines of a file from its end."""
+def _backwards(file: int, most_bytes: int, begin: int) -> Iterator[bytes]:
+    """Blocks of whole lines of a file, from its end."""
     end = os.fstat(file).st_size
-    least = max(0, end - most_bytes)
+    least = max(0, begin - 1, end - most_bytes)  # a byte more: a line may begin right there
     rest: bytes | None = b""  # the end of a line that begins further up; None: it is too long
     while end > least:
         start = max(least, end - _BLOCK)
         block = os.pread(file, end - start, start)
         first, newline, whole = block.partition(b"\n")
         if newline:
-            *lines, last = whole.split(b"\n")
-            yield from () if rest is None else (last + rest,)
-            yield from reversed(lines)
+            yield whole.rpartition(b"\n")[0] if rest is None else whole + rest
             rest = first
         elif rest is not None:
             rest = block + rest if len(rest) < _LONGEST_LINE else None

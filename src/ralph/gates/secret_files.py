@@ -38,11 +38,12 @@ def why_by_name(path: str) -> str:
     return ""
 
 
-def why_by_content(data: bytes) -> str:
-    """The reason why a text looks like a secret, and the line; "" if it does not, or is no text."""
+def why_by_content(data: bytes, begin: int = 0) -> str:
+    """The reason why a text looks like a secret, and the line; "" if it does not, or is no text.
+    Of what stands before `begin` that is known."""
     if b"\0" in data:
         return ""
-    start = min((start for start, _, _ in keys_in(data)), default=-1)
+    start = min((start for start, _, _ in keys_in(data, begin)), default=-1)
     line = data.count(b"\n", 0, max(0, start)) + 1
     return "" if start < 0 else f"shaped like a key in line {line}"
 

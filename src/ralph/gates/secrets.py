@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ralph.git.checkpoint.trees import GitTrees
 
 _LARGEST = 1 << 20  # bytes of a file that are looked at
+_LONGEST_KEY = 1024  # bytes, or of it what makes it one
 _MOST_COMMITS = 500
 _FILES = ("100644", "100755")
 
@@ -44,6 +45,9 @@ class SecretsGate:
         """Commits of the run are looked at where they stay in the `history`."""
         self._trees, self._allow, self._tell, self._history = trees, allow, tell, history
         self._known: dict[tuple[str, str], str] = {}  # why, by path and content
+        self._work: tuple[str, dict[str, TreeChange]] = ("", {})  # a tree, and the run's changes
+        self._suspects: dict[str, Suspect] = {}  # among these
+        self._harmless: dict[str, bytes] = {}  # records, which only grow, as they were looked at
         self._told: set[str] = set()
         self._last: tuple[tuple[str, str], list[Suspect]] = (("", ""), [])
         self._commits: dict[str, list[Suspect]] = {}
@@ -53,24 +57,35 @@ class SecretsGate:
         if not stand.tree:
             return
         if self._last[0] != (stand.tree, stand.head):
-            found = list(self._in_work(self._trees.commit_tree(stand)))
+            found = self._in_work(self._trees.commit_tree(stand))
             if self._history:
                 named = {suspect.path for suspect in found}
                 found += [s for s in self._in_commits(stand.head) if s.path not in named]
             self._last = ((stand.tree, stand.head), found)
         yield from objections(self._last[1])
 
-    def _in_work(self, tree: str) -> Iterator[Suspect]:
-        trees = self._trees
-        for entry in trees.view.changes(tree, trees.memo.head or trees.view.empty):
+    def _in_work(self, tree: str) -> list[Suspect]:
+        """The suspects among what the run has changed; of that only what is new is looked at."""
+        trees, (seen, work) = self._trees, self._work
+        base = trees.memo.head or trees.view.empty
+        for entry in trees.view.changes(tree, seen or base):
+            first = work[entry.path].before if entry.path in work else entry.before
+            change = TreeChange(entry.path, entry.mode, entry.identifier, *first)
+            self._suspects.pop(entry.path, None)
+            work[entry.path] = change
+            if (change.mode, change.identifier) == first:  # as it was before the run
+                del work[entry.path]
+                continue
             path = trees.repository.place.path(entry.path)
-            why = self._why(entry, partial(read_or_nothing, path, _LARGEST))
-            if why and entry.old_mode == NOTHING:
-                yield Suspect(entry.path, why)
+            why = self._why(change, partial(read_or_nothing, path, _LARGEST))
+            if why and change.old_mode == NOTHING:
+                self._suspects[entry.path] = Suspect(entry.path, why)
             elif why and entry.path not in self._told:
                 self._told.add(entry.path)
                 words = f"{entry.path} was in git before this run and looks like a secret ({why})"
                 self._tell(f"{words}. This run has changed it. Is it meant to be in git?")
+        self._work = tree, work
+        return [self._suspects[path] for path in sorted(self._suspects)]
 
     def _in_commits(self, head: str) -> Iterator[Suspect]:
         """Secrets that the run's commits have added, also if a later one has removed them."""
@@ -101,9 +116,18 @@ class SecretsGate:
             full = self._trees.repository.place.path(entry.path)
             path = os.path.relpath(full, self._trees.workspace)
             allowed = is_allowed(path, self._allow)
-            why = "" if allowed else why_by_name(path) or why_by_content(beginning())
+            why = "" if allowed else why_by_name(path) or self._in_content(entry.path, beginning())
             self._known[key] = why
         return self._known[key]
+
+    def _in_content(self, path: str, data: bytes) -> str:
+        """The reason in the content. Of records, which each task adds to, the rest is known."""
+        known = self._harmless.get(path, b"")
+        begin = max(0, len(known) - _LONGEST_KEY) if data.startswith(known) else 0
+        why = why_by_content(data, begin)
+        if not why and self._trees.repository.place.is_ours(path):
+            self._harmless[path] = data
+        return why
 
     def _beginning(self, blob: str) -> bytes:
         view = self._trees.view

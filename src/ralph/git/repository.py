@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import TypeVar
 
 from ralph.errors import ConfigError, StateError
+from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file
 
@@ -58,6 +59,7 @@ _SHAPING = {
 
 
 _FIXED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the full name of an object
+_ON_BRANCH = re.compile(rb"ref: (refs/heads/[^.\s][^\s]*)\n")
 NOTHING = "000000"  # the mode of a file that is not there
 _TREE = "040000"
 _KINDS = {_TREE: "tree", "160000": "commit"}
@@ -302,19 +304,26 @@ class Repository:
             _remember(self._trees, commit, tree)
         return tree
 
+    def know_tree(self, commit: str, tree: str) -> None:
+        """Remember the tree that a commit was made of."""
+        _remember(self._trees, commit, tree)
+
     def follows(self, old: str, new: str = "HEAD") -> bool:
         """True if everything of the one commit is in the other."""
         return self.run("merge-base", "--is-ancestor", old, new).code == 0
 
     def symbolic(self, name: str) -> str:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
+        if name == "HEAD":
+            path = os.path.join(self.place.git_dir, name)
+            said = b"" if os.path.islink(path) else read_or_nothing(path)
+            if found := _ON_BRANCH.fullmatch(said):  # as nearly always; otherwise git knows
+                return os.fsdecode(found[1])
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
 
     def hidden(self) -> list[str]:
         """The files that git was told not to look at."""
-        said = self.ask("ls-files", "-v", "-z").split(b"\0")
-        odd = [entry for entry in said if entry[:2] != b"H "]  # nearly all are: this is quick
-        return [os.fsdecode(e[2:]) for e in odd if e[:1].islower() or e[:1] == b"S"]
+        return hidden_in(self.ask("ls-files", "-v", "-z"))
 
     def entries(self, paths: Collection[str], directory: str) -> dict[str, Entry]:
         """The entries git would make of these files as they are now, by a scratch index."""
@@ -332,33 +341,36 @@ class Repository:
         above them are read and written: an index would hold all files."""
         if not entries:
             return tree
-        folders: dict[str, dict[str, Entry]] = {"": {}}
+        folders: dict[str, dict[str, Entry]] = {}
         for path in entries:
             while path := os.path.dirname(path):
                 folders.setdefault(path, {})
-        listed = self.names("ls-tree", "-z", tree, index=NO_INDEX)
-        if below := [f"{folder}/" for folder in folders if folder]:
-            words = ("--literal-pathspecs", "ls-tree", "-z", "-t", tree, "--", *below)
-            listed += self.names(*words, index=NO_INDEX)
-        for line in listed:
-            fields, _, path = line.partition("\t")
-            mode, _, identifier = fields.split(" ")
-            folders[os.path.dirname(path)][os.path.basename(path)] = mode, identifier
-        return self._written(folders, entries)
+        if folders:
+            words = ("--literal-pathspecs", "ls-tree", "-z", "-t", tree, "--")
+            listed = self.names(*words, *(f"{folder}/" for folder in folders), index=NO_INDEX)
+            for line in listed:
+                fields, _, path = line.partition("\t")
+                if folder := os.path.dirname(path):
+                    mode, _, identifier = fields.split(" ")
+                    folders[folder][os.path.basename(path)] = mode, identifier
+        top = self.ask("ls-tree", "-z", tree, index=NO_INDEX)
+        return self._written(folders, entries, top)
 
-    def _written(self, folders: dict[str, dict[str, Entry]], entries: Mapping[str, Entry]) -> str:
+    def _written(
+        self, folders: dict[str, dict[str, Entry]], entries: Mapping[str, Entry], top: bytes
+    ) -> str:
         """Write these folders with the entries, from the innermost up; the tree of the top."""
         import hashlib
 
         kind = hashlib.sha1 if len(self.place.zeros) == 40 else hashlib.sha256
-        there: dict[str, dict[str, Entry]] = {folder: {} for folder in folders}
+        above: dict[str, dict[str, Entry]] = {folder: {} for folder in ("", *folders)}
         for path, entry in entries.items():
             folder, name = os.path.split(path)
-            folders[folder].pop(name, None)
-            there[folder] |= {name: entry} if entry[0] != NOTHING else {}
-        batch, top = [], ""
-        for folder in sorted(folders, key=lambda path: (path == "", -path.count("/"))):
-            held = {**folders[folder], **there[folder]}
+            above[folder][name] = entry
+        batch = []
+        for folder in sorted(folders, key=lambda path: -path.count("/")):
+            held = {**folders[folder], **above[folder]}
+            held = {name: entry for name, entry in held.items() if entry[0] != NOTHING}
             rows = sorted(
                 (os.fsencode(n) + b"/" * (m == _TREE), m, i) for n, (m, i) in held.items()
             )
@@ -366,15 +378,18 @@ class Repository:
                 b"%o %s\0%s" % (int(mode, 8), named.rstrip(b"/"), bytes.fromhex(identifier))
                 for named, mode, identifier in rows
             )
-            top = kind(b"tree %d\0%s" % (len(data), data)).hexdigest()
-            batch += [f"{m} {_KINDS.get(m, 'blob')} {i}\t{n}" for n, (m, i) in held.items()]
-            batch.append("")
-            above, name = os.path.split(folder)
-            if folder:
-                folders[above].pop(name, None)
-                folders[above] |= {name: (_TREE, top)} if held else {}
-        self.ask("mktree", "-z", "--missing", "--batch", stdin=nul_joined(batch))
-        return top
+            name = os.path.basename(folder)
+            made = kind(b"tree %d\0%s" % (len(data), data)).hexdigest()
+            new = (_TREE, made) if held else (NOTHING, "")
+            before = above[os.path.dirname(folder)].get(name, (NOTHING, ""))
+            # A folder that was emptied may have become a file.
+            above[os.path.dirname(folder)][name] = new if held else before
+            batch.append(nul_joined(map(_row, held, held.values())))
+        # Git sorts the last and names it: it may hold thousands that are as they were.
+        text = b"\0".join((*batch, _without(top, above[""])))
+        text += nul_joined(_row(n, e) for n, e in above[""].items() if e[0] != NOTHING)
+        said = self.ask("mktree", "-z", "--missing", "--batch", stdin=text + b"\0")
+        return said.decode().split()[-1]
 
     def commit(self, tree: str, parents: Iterable[str], what: str) -> str:
         """A commit of a tree, on no branch."""
@@ -433,6 +448,34 @@ def _change(words: str, path: str) -> TreeChange:
     """An entry of `git diff-tree --raw -z`."""
     mode, old_mode, identifier, old_identifier, _ = words.removeprefix(":").split(" ")
     return TreeChange(path, mode, identifier, old_mode, old_identifier)
+
+
+def _row(name: str, entry: Entry) -> str:
+    """An entry as `git mktree` reads it."""
+    mode, identifier = entry
+    return f"{mode} {_KINDS.get(mode, 'blob')} {identifier}\t{name}"
+
+
+def _without(listing: bytes, names: Iterable[str]) -> bytes:
+    """What `git ls-tree -z` prints, without the entries of these names."""
+    for name in names:
+        row = b"\t" + os.fsencode(name) + b"\0"
+        at = listing.find(row)
+        while at >= 0:
+            begin = listing.rfind(b"\0", 0, at) + 1
+            if b"\t" not in listing[begin:at]:  # else it is the end of another name
+                listing = listing[:begin] + listing[at + len(row) :]
+                break
+            at = listing.find(row, at + 1)
+    return listing
+
+
+def hidden_in(listing: bytes) -> list[str]:
+    """What git was told not to look at, of what `git ls-files -v -z` prints."""
+    if listing.count(b"\0") == listing.startswith(b"H ") + listing.count(b"\0H "):
+        return []  # nearly always: this is quick
+    odd = [row for row in listing.split(b"\0") if row[:1].islower() or row[:1] == b"S"]
+    return [os.fsdecode(row[2:]) for row in odd]
 
 
 def nul_joined(names: Iterable[str]) -> bytes:

@@ -51,6 +51,22 @@ class Corrections:
         done = self._git(*_COMMIT, "--only", *message, "--", *changed)
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
+    def are_at_head(self, paths: Sequence[str]) -> bool:
+        """True if the last commit has these files as they are, by their content."""
+        there = [path for path in paths if os.path.lexists(os.path.join(self.workspace, path))]
+        blobs = self._git("hash-object", "--", *there).output.decode().split() if there else []
+        rows = nul_split(self._git("ls-tree", "-z", "HEAD", "--", *paths).output)
+        held = {
+            path: fields.split(" ")[-1] for fields, _, path in (r.partition("\t") for r in rows)
+        }
+        return len(blobs) == len(there) and held == dict(zip(there, blobs, strict=True))
+
+    def are_committed(self, paths: Sequence[str]) -> bool:
+        """True if git has these as they are, or ignores them; its index knows their times then."""
+        words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--")
+        done = self._git(*words, *paths)
+        return done.code == 0 and not done.output
+
     def unhide(self, paths: Sequence[str]) -> None:
         """Let git look at these again, if somebody has told it not to."""
         said = nul_split(self._git("ls-files", "-v", "-z", "--", *paths).output)

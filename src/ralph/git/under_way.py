@@ -118,13 +118,17 @@ def check(repository: Repository) -> None:
     lock = f"{repository.index}.lock"
     if os.path.exists(lock):
         raise ConfigError("another git is at work here", f"If there is none: rm {lock}")
-    unmerged = repository.ask("ls-files", "--unmerged", "-z")
-    if unmerged:
-        path = os.fsdecode(unmerged.split(b"\0")[0].partition(b"\t")[2])
-        raise ConfigError(f"{path} has conflicts", "Resolve them, then: git add -A")
     # Commits are the user's: git must know who that is.
     if call(("var", "GIT_COMMITTER_IDENT"), place.top, repository.environ).code != 0:
         raise ConfigError(
             "git does not know who commits",
             'Try: git config user.name "Your Name" && git config user.email you@example.com',
         )
+
+
+def refuse_conflicts(repository: Repository) -> None:
+    """A ConfigError if a file has conflicts; a repository without changes has none."""
+    unmerged = repository.ask("ls-files", "--unmerged", "-z")
+    if unmerged:
+        path = os.fsdecode(unmerged.split(b"\0")[0].partition(b"\t")[2])
+        raise ConfigError(f"{path} has conflicts", "Resolve them, then: git add -A")

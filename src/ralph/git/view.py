@@ -6,22 +6,27 @@ to `.git` afterwards, the view sees the files as they are.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 
 from ralph.agents.turn_files import private
+from ralph.errors import StateError
 from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import lstat, writing_state
 from ralph.git.attributes import flattened
 from ralph.git.repository import (
     NOTHING,
+    Entry,
     GitResult,
     Repository,
     call,
     copy_index,
+    hidden_in,
     nul_joined,
     nul_split,
+    scratch_index,
 )
-from ralph.git.status import TreeStatus, look
+from ralph.git.status import TreeStatus, hashed, look
 from ralph.kernel.value import replace
 
 DIRECTORY = "view"  # in a run's directory
@@ -47,7 +52,10 @@ _NOT_SHOWN = frozenset(
     {"HEAD", "config", "config.worktree", "description", "hooks", "index", "info", "logs"}
     | {"objects", "packed-refs", "refs", "reftable", "worktrees", "branches", "commondir", "gitdir"}
 )
-_ATTRIBUTES = (":(top,glob).gitattributes", ":(top,glob)**/.gitattributes")
+# To write an index of so many bytes takes longer than to read so few files again at each look.
+_LARGE = 1 << 20
+_FEW, _FEW_BYTES = 64, 1 << 20
+_PLAIN = {"core.filemode=true", "core.symlinks=true", "core.ignorecase=false"}
 _IGNORE_RULES = (":(top,glob).gitignore", ":(top,glob)**/.gitignore")
 
 
@@ -59,7 +67,10 @@ class View(Repository):
         self.repository = repository
         self.directory = os.path.join(os.path.abspath(run_dir), DIRECTORY)
         self._mine: tuple[int, ...] = ()  # the index as we left it
-        self._tree = ""  # what it holds
+        self.base = ""  # the tree that it holds, without Ralph's own
+        self._edited: tuple[str, dict[str, Entry], str] = ("", {}, "")  # it, and the tree of that
+        self._own: list[str] = []  # Ralph's own that it still holds
+        self._listing = b""  # its entries, as long as nobody has changed it
         self._hides = False  # whether git was told not to look at something
         self._texts: dict[str, bytes] = {}  # what the view's files say
         pinned = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT")  # among the settings
@@ -105,10 +116,8 @@ class View(Repository):
             if sparse:
                 self._write("info/sparse-checkout", sparse)
             self._write("config", _config(settings))
-            self._write("info/attributes", self._attributes())
-        if os.path.exists(self.index):
             self._take_over_index()
-        self._mine = signature(self.index)
+            self._write("info/attributes", self._attributes())
 
     @property
     def common(self) -> str:
@@ -137,7 +146,7 @@ class View(Repository):
 
     def _attributes(self) -> bytes:
         """Those of the user, of the work tree from the top down, and of the repository."""
-        tracked = nul_split(self.run("ls-files", "-z", "--cached", "--", *_ATTRIBUTES).output)
+        tracked = _named(self._listing, ".gitattributes")
         found = sorted({".gitattributes", *tracked}, key=lambda path: path.count("/"))
         named = [
             ("", self._named("core.attributesfile")),
@@ -155,14 +164,27 @@ class View(Repository):
 
     def _take_over_index(self) -> None:
         """Look also at what a person has told git not to look at, where it is there."""
-        hidden = self.hidden()
+        self._listing = listing = (
+            self.ask("ls-files", "-v", "-z") if os.path.exists(self.index) else b""
+        )
+        self.base = ""
+        hidden = hidden_in(listing)
         self._hides = bool(hidden)
         there = [path for path in hidden if os.path.lexists(self.place.path(path))]
-        records = self.names("--literal-pathspecs", "ls-files", "-z", "--", *self.place.ours)
-        changes = {"no-assume-unchanged": there, "no-skip-worktree": there, "force-remove": records}
+        self._own = [path for top in self.place.ours for path in _below(listing, top)]
+        changes = {"no-assume-unchanged": there, "no-skip-worktree": there}
+        if len(listing) < _LARGE:
+            changes["force-remove"], self._own = self._own, []
         for flag, paths in changes.items():
             if paths:
                 self.ask("update-index", f"--{flag}", "-z", "--stdin", stdin=nul_joined(paths))
+        self._mine = signature(self.index)
+
+    def ignore_rules(self) -> bytes:
+        """The files of ignore rules in the index, as `git update-index --index-info` reads them."""
+        if self._listing and not any(_named(self._listing, ".gitignore")):
+            return b""
+        return self.ask("ls-files", "-s", "-z", "--", *_IGNORE_RULES)
 
     def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a git command in the view, with another index if one is named."""
@@ -179,12 +201,14 @@ class View(Repository):
         tree = "" if self._hides or seen.changed else self.tree_of(seen.head)
         if tree:
             gone = (NOTHING, self.place.zeros)
-            self._tree = tree = self.edited(tree, dict.fromkeys(self.place.ours, gone))
+            self.base = tree = self.edited(tree, dict.fromkeys(self.place.ours, gone))
         return tree
 
-    def holds(self, tree: str) -> bool:
-        """True if the index is of that tree, and ours."""
-        return tree == self._tree and self._mine == signature(self.index)
+    def copy(self, index: str, tree: str) -> None:
+        """Write an index of a tree, with what ours knows of its files."""
+        if self._mine and self._mine == signature(self.index):
+            copy_index(self.index, index)
+        self.ask("read-tree", "--reset", tree, index=index)
 
     def look(self, head: str) -> TreeStatus:
         """The differences from a commit, "" for none, and from the index, which is then of now.
@@ -239,14 +263,47 @@ class View(Repository):
         return inner & named
 
     def tree(self, seen: TreeStatus) -> str:
-        """The files that were seen, as a tree in git."""
-        if not self._tree:
+        """The files that were just seen, as a tree in git. Where they are few in a large repository
+        the index stays as it is: the next look finds them again."""
+        if not self.base:
             self.take_clean(seen)
-        if seen.gone or seen.there or not self._tree:
-            self.stage(self.index, seen.gone, seen.there)
-            self._tree = self.identifier("write-tree")
-            self._mine = signature(self.index)
-        return self._tree
+        if self.base:
+            entries = self._few(seen)
+            if entries is not None:
+                if self._edited[:2] != (self.base, entries):
+                    self._edited = self.base, entries, self.edited(self.base, entries)
+                return self._edited[2]
+        self.stage(self.index, (*seen.gone, *self._own), seen.there)
+        self._own, self._listing = [], b""
+        self.base = self.identifier("write-tree")
+        self._mine = signature(self.index)
+        return self.base
+
+    def _few(self, seen: TreeStatus) -> dict[str, Entry] | None:
+        """The entries in which the files differ from the index; None if the index had better learn
+        them, or if it decides what they are."""
+        count = len(seen.there) + len(seen.gone)
+        if not count:
+            return {}
+        is_large = bool(self._mine) and self._mine[1] >= _LARGE
+        if not is_large or count > _FEW or not _PLAIN.issubset(self.place.settings):
+            return None
+        modes, room = dict[str, str](), _FEW_BYTES
+        for path in seen.there:
+            found = lstat(self.place.path(path))
+            if found is None or not stat.S_ISREG(found.st_mode):
+                return None
+            room -= found.st_size
+            # Where the index has such ends of lines, git keeps them.
+            if room < 0 or b"\r" in read_or_nothing(self.place.path(path)):
+                return None
+            modes[path] = "100755" if found.st_mode & stat.S_IXUSR else "100644"
+        try:
+            blobs = hashed(self, [*modes], "-w")
+        except StateError:  # it is gone by now
+            return None
+        gone = dict.fromkeys(seen.gone, (NOTHING, self.place.zeros))
+        return gone | {path: (mode, blobs[path]) for path, mode in modes.items()}
 
     def _make_sure(self, head: str) -> None:
         """Put back the view as we left it. Somebody who has our rights can write to it: then its
@@ -259,8 +316,6 @@ class View(Repository):
             return
         self.ask("read-tree", head or "--empty")
         self._take_over_index()
-        self._tree = ""
-        self._mine = signature(self.index)
 
     def _write(self, name: str, text: bytes) -> None:
         if name != "HEAD":
@@ -291,9 +346,12 @@ class IgnoreRules:
             return
         with writing_state(self._directory):
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        names = self._view.ask("ls-files", "-z", "--", *_IGNORE_RULES)
-        words = ("checkout-index", "-z", "--stdin", "--force", "--quiet")
-        self._view.ask(*words, f"--prefix={self._directory}/", stdin=names)
+        rows = self._view.ignore_rules()
+        if rows:
+            with scratch_index(self._view.directory) as index:
+                self._view.ask("update-index", "-z", "--index-info", stdin=rows, index=index)
+                words = ("checkout-index", "--all", "--force", "--quiet")
+                self._view.ask(*words, f"--prefix={self._directory}/", index=index)
 
     def hidden(self, ignored: Iterable[str]) -> tuple[str, ...]:
         """Of what is ignored now, that which the old rules would have shown."""
@@ -328,6 +386,27 @@ def signature(path: str) -> tuple[int, ...]:
     """Marks that change whenever somebody writes the file; () for no file."""
     found = lstat(path)
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else ()
+
+
+def _named(listing: bytes, name: str) -> Iterator[str]:
+    """The paths of files of that name, in any folder, in what `git ls-files -v -z` prints."""
+    yield from (path for path in _found(listing, name) if os.path.basename(path) == name)
+
+
+def _below(listing: bytes, top: str) -> Iterator[str]:
+    """The paths below a directory, or that path itself."""
+    for path in _found(listing, top):
+        if path == top or path.startswith(f"{top}/"):
+            yield path
+
+
+def _found(listing: bytes, text: str) -> Iterator[str]:
+    """The paths that hold a text. The listing is long: it is not taken apart."""
+    at = listing.find(sought := os.fsencode(text))
+    while at >= 0:
+        end = listing.find(b"\0", at)
+        yield os.fsdecode(listing[listing.rfind(b"\0", 0, at) + 3 : end])  # behind "H "
+        at = listing.find(sought, end)
 
 
 def _config(settings: list[tuple[str, str | None]]) -> bytes:

@@ -264,10 +264,12 @@ def test_compaction_loses_nothing_that_counts(
     parts.feed("".join(pieces[:cut]).encode())
     parts.feed(data)
     assert (parts.tasks, parts.problems) == (whole.tasks, whole.problems)
-    after.feed(whole.compacted())
+    compacted = whole.compacted()
+    after.feed(compacted.data)
+    assert (compacted.places, compacted.tasks) == (after.places, after.tasks)
     assert list(after.tasks.items()) == list(whole.tasks.items())
     assert len(after.problems) == len(whole.problems)
-    again.feed(after.compacted())
+    again.feed(after.compacted().data)
     assert again.data == after.data
     broken = [line for line in lines if line and _is_broken(line)]
     assert [line for line in again.data.decode().splitlines() if _is_broken(line)] == broken

@@ -79,7 +79,7 @@ class WorkTree(Work):
                 os.link(last, index)  # most turns leave the index as it is: one copy serves several
             else:
                 repository.copy_index(self.repository.index, index)
-            tree = self.tree_of(seen)
+            tree = self.trees.tree
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
             self._copies = copies.keep_files(place, seen.ignored, directory, self._copies)
@@ -162,7 +162,7 @@ class WorkTree(Work):
         known, now = self.apart(since), self.trees.seen
         left = {*now.apart} - known.apart
         if self.persons_paths:
-            changed = self.repository.differing(self.trees.memo.tree, self.tree_of(now))
+            changed = self.repository.differing(self.trees.memo.tree, self.trees.tree)
             left |= self.persons_paths.intersection(changed)
         self.left_out = tuple(sorted(left))
         self.note_inner_changes("Not committed", known.inner)

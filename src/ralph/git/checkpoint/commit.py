@@ -1,14 +1,16 @@
 """The words of a task's commit, by which it can be found again, and the commit of records alone."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from ralph.files.state_dir import lstat
 from ralph.git.repository import call, clean_environ
 from ralph.git.uncommitted import Corrections
 from ralph.text.redact import redact
 
 RECORDS = ("tasks.jsonl", "progress.jsonl", "learning.jsonl")
 _LONGEST = 200
+_LONG = 256 << 10  # bytes
 
 
 def in_one_line(text: str) -> str:
@@ -22,13 +24,22 @@ def trailers_of(run: str, task: str) -> str:
     return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
 
 
+def are_small(paths: Iterable[str]) -> bool:
+    """True for records that git may read into the index after every task."""
+    return sum(found.st_size for path in paths if (found := lstat(path))) < _LONG
+
+
 def commit_records(
     workspace: str, environ: Mapping[str, str], run_dir: str, tell: Callable[[str], None]
 ) -> None:
     """Commit the records of tasks without a commit: blocked, or left in the middle."""
     paths, run = [f".ralph/{name}" for name in RECORDS], os.path.basename(run_dir)
     subject = "Record what became of the tasks"
-    problem = Corrections(workspace, environ).commit(paths, subject, run, new=True)
+    corrections = Corrections(workspace, environ)
+    small = are_small(os.path.join(workspace, path) for path in paths)
+    if (small and corrections.are_at_head(paths)) or corrections.are_committed(paths):
+        return
+    problem = corrections.commit(paths, subject, run, new=True)
     if problem:
         tell(f"The records are not committed: {problem}")
 

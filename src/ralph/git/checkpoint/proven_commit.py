@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 
 from ralph.errors import AbortedError, StateError
 from ralph.files.state_dir import writing_state
+from ralph.git.checkpoint.commit import are_small
 from ralph.git.checkpoint.files import ENTER, content, index_lines, mark, when_unlocked
 from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import GitResult, call, nul_joined, scratch_index
+from ralph.git.repository import GitResult, TreeChange, call, nul_joined, scratch_index
 from ralph.git.under_way import under_way
 from ralph.kernel.ports import Committed
 from ralph.kernel.value import replace, value
@@ -23,6 +24,7 @@ _TOO_LONG = "the commit's hooks took too long"
 _OPTIONS = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
 _PLAIN = frozenset({"--quiet", "--no-status", "--cleanup=whitespace"})  # change nothing in a commit
 _GO_ON = "Fix that, then go on: ralph resume"
+_FEW = 64  # changed files
 _MARKER = "committing"  # in the run's directory
 
 
@@ -57,7 +59,7 @@ class ProvenCommit:
         """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
         killed run has committed is found again. The message is given by its paragraphs."""
         trees, repository = self.trees, self.trees.repository
-        entries = trees.view.entries(tuple(records), trees.run_dir)
+        entries = trees.growing.entries(records)
         tree = trees.view.edited(trees.commit_tree(stand), entries)
         done = self._done_before(stand, tree)
         if done is not None:
@@ -133,7 +135,7 @@ class ProvenCommit:
         if is_plain and call(settings, place.top, repository.environ).code == 1:
             return self._commit_tree(stand, tree, "\n\n".join(message))
         with scratch_index(self.trees.run_dir) as index:
-            self.trees.stage(index, stand, tree)
+            self.trees.view.copy(index, tree)
             paragraphs = (word for paragraph in message for word in ("-m", paragraph))
             return self._by_git((*options, *paragraphs), index)
 
@@ -150,6 +152,7 @@ class ProvenCommit:
         what = os.fsdecode(said.partition(b"\n")[0])
         words = ("-c", f"core.hooksPath={os.devnull}", "update-ref", "-m", f"commit: {what}")
         made = replace(made, output=made.output.strip())
+        self.trees.repository.know_tree(made.output.decode(), tree)
         new, old = made.output.decode(), stand.head or place.zeros
         moved = call((*words, "HEAD", new, old), place.top, environ)
         if moved.code != 0:
@@ -196,6 +199,8 @@ class ProvenCommit:
         """Let the user's index know the commit; what somebody else has staged stays staged."""
         repository = self.trees.repository
         changed = self.trees.view.changes(old or self.trees.view.empty, new)
+        if self._have_been_read(changed, new):
+            return
         lines = index_lines(changed)
         done = when_unlocked(repository, lambda: repository.run(*ENTER, stdin=lines))
         if done.code != 0:
@@ -204,6 +209,29 @@ class ProvenCommit:
         names = nul_joined(f":(top,literal){entry.path}" for entry in changed)
         refresh = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
         repository.run(*refresh, stdin=names)
+
+    def _have_been_read(self, changed: tuple[TreeChange, ...], new: str) -> bool:
+        """Let git read these files into the index, with their times; false if the index does not
+        hold the commit by that, as when somebody has changed one since. Records that are long by
+        now are only named: the end of the run lets git read them."""
+        if len(changed) > _FEW:
+            return False
+        repository = self.trees.repository
+        records = [e for e in changed if repository.place.is_ours(e.path)]
+        if are_small(repository.place.path(each.path) for each in records):
+            records = []
+        given = [
+            word
+            for each in records
+            for word in ("--cacheinfo", f"{','.join(each.before)},{each.path}")
+        ]
+        words = ("update-index", "-z", "--add", "--remove", "--replace", *given, "--stdin")
+        names = nul_joined(each.path for each in changed if each not in records)
+        if repository.run(*words, stdin=names).code != 0:
+            return False
+        paths = (each.path for each in changed)
+        same = ("--literal-pathspecs", "diff-index", "--cached", "--quiet", new, "--", *paths)
+        return repository.run(*same).code == 0
 
     @property
     def _marker(self) -> str:

@@ -77,7 +77,7 @@ class Restore:
         """None if somebody moved the branch after it was saved: that has to be saved too."""
         seen = self._look()
         tip = self._repository.resolve(self._to.branch) if self._to.branch else ""
-        tree = self._work.tree_of(seen)
+        tree = self._work.trees.tree
         kept = self._kept()
         if self._is_there(seen, tree):
             return kept[-1].ref if kept else ""
@@ -91,7 +91,7 @@ class Restore:
             return None
         if self._put_rules_back(seen, wrong):
             seen = self._look()
-            tree = self._work.tree_of(seen)
+            tree = self._work.trees.tree
             wrong = self._repository.changes(tree, self._to.tree)
             self._save_also(tree, wrong)
         for path in seen.apart:

@@ -38,7 +38,7 @@ def keep_start(trees: GitTrees) -> None:
     seen = trees.seen if trees.has_begun else None
     if seen is not None and (seen.changed or stashes) and not repository.resolve(ref):
         base = seen.head or repository.commit(trees.view.empty, [], "nothing")
-        tree = trees.view.tree(seen)
+        tree = trees.tree
         index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
         parents = [base]
         if stashes or index != repository.resolve(f"{base}^{{tree}}"):

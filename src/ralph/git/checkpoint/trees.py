@@ -17,12 +17,12 @@ from ralph.git.checkpoint.files import (
     content,
     index_lines,
 )
+from ralph.git.growing import GrowingFiles
 from ralph.git.repository import (
     NOTHING,
     Repository,
     RepositoryPlace,
     TreeChange,
-    copy_index,
     find,
 )
 from ralph.git.status import CleanLook, TreeStatus, inner_changes, is_checked_out
@@ -74,6 +74,7 @@ class GitTrees(Trees):
         self.repository, self.view = repository, View(repository, run_dir)
         self.workspace, self.run_dir = os.path.realpath(workspace), os.path.abspath(run_dir)
         self._shared, self._mixes = shared, mixes
+        self.growing = GrowingFiles(self.view, self.run_dir)
         self._rules = IgnoreRules(self.view)
         self._memo: Memo | None = None
         self._last: tuple[TreeStatus, str] | None = None  # what was seen, and its tree
@@ -81,6 +82,7 @@ class GitTrees(Trees):
         self._looked = self._held = 0.0  # when that was, and how long it holds
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
+        self._yours: tuple[str, ...] | None = None
 
     def begin(self, clean: CleanLook | None = None, *, anew: bool = False) -> None:
         """Remember what there is before the first turn; a run that goes on remembers it already,
@@ -111,9 +113,11 @@ class GitTrees(Trees):
 
     def yours(self) -> tuple[str, ...]:
         """The paths that a person had not committed when the run began, or staged otherwise."""
-        names = self.view.differing(self.memo.head or self.view.empty, self.memo.tree)
-        mine = sorted({*names, *self.memo.staged})
-        return tuple(path for path in mine if not self.repository.place.is_ours(path))
+        if self._yours is None:
+            names = self.view.differing(self.memo.head or self.view.empty, self.memo.tree)
+            mine, is_ours = sorted({*names, *self.memo.staged}), self.repository.place.is_ours
+            self._yours = tuple(path for path in mine if not is_ours(path))
+        return self._yours
 
     # ------------------------------------------------------------ the port
 
@@ -128,10 +132,12 @@ class GitTrees(Trees):
         head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
         if held:
             tree = self._stand.tree
-            seen = self.seen if head == self.seen.head else self._moved(head, tree)
+            seen = self.seen if head == self.seen.head else self._moved(self.seen, head, tree)
         else:
             seen = self.view.look(head)
             tree, self._looked = self.view.tree(seen), time.monotonic()
+            if tree != self.view.base:
+                seen = self._moved(seen, head, tree)
         before, self._last = self._last, (seen, tree)
         if before is not None and self._memo is not None and before[1] != tree:
             self._tell_apart(before[1], tree, head, by_gate=bool(after))
@@ -226,16 +232,6 @@ class GitTrees(Trees):
             self._made = {key: self.view.edited(stand.tree, entries)}
         return self._made[key]
 
-    def stage(self, index: str, stand: Stand, tree: str) -> None:
-        """Write an index that holds this tree, which is nearly the stand's."""
-        if self.view.holds(stand.tree):
-            copy_index(self.view.index, index)
-        else:
-            self.view.ask("read-tree", stand.tree, index=index)
-        lines = index_lines(self.view.changes(stand.tree, tree))
-        if lines:
-            self.view.ask(*ENTER, stdin=lines, index=index)
-
     def _excluded(self, stand: Stand) -> frozenset[str]:
         """Paths that differ from HEAD and are not to be committed."""
         place, prefix = self.repository.place, self._inside
@@ -271,12 +267,12 @@ class GitTrees(Trees):
         same = tuple(path for path in persons if path not in touched)
         return same, tuple(path for path in persons if path in touched)
 
-    def _moved(self, head: str, tree: str) -> TreeStatus:
+    def _moved(self, seen: TreeStatus, head: str, tree: str) -> TreeStatus:
         """The tree that was seen, compared with another commit."""
         ours = self.repository.place.is_ours
         changes = [e for e in self.view.changes(tree, head or self.view.empty) if not ours(e.path)]
         return replace(
-            self.seen,
+            seen,
             head=head,
             there=(),
             gone=(),
@@ -284,6 +280,13 @@ class GitTrees(Trees):
             added=tuple(each.path for each in changes if each.kind == "added"),
             removed=tuple(each.path for each in changes if each.kind == "deleted"),
         )
+
+    @property
+    def tree(self) -> str:
+        """The files of the last look."""
+        self.seen  # noqa: B018  looks if nobody has
+        assert self._last is not None
+        return self._last[1]
 
     @property
     def has_begun(self) -> bool:

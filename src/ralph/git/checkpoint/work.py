@@ -88,7 +88,7 @@ class Work:
 
     def tree(self) -> str:
         """The work tree now, as a tree in git."""
-        return self.tree_of(self.look())
+        return self.trees.look().tree
 
     def look(self) -> TreeStatus:
         """The work tree now, by the rules of when the run began."""
@@ -98,9 +98,6 @@ class Work:
     def where(self) -> TreeStatus:
         """HEAD and its branch, and nothing else."""
         return TreeStatus(self.head(), self.repository.symbolic("HEAD"))
-
-    def tree_of(self, seen: TreeStatus) -> str:
-        return self.trees.view.tree(seen)
 
     def delta(self, since: Checkpoint, to: str = "") -> dict[str, str]:
         """Added, modified or deleted, by each path that differs now, or in another tree. Paths are

@@ -203,26 +203,29 @@ def _sums(counts: Iterable[tuple[str, int]]) -> Counts:
 
 
 def relevant(
-    lessons: Iterable[Lesson], progress: Iterable[Mapping[str, Any]], task: Task, most: int = 12
+    lessons: Sequence[Lesson], progress: Iterable[Mapping[str, Any]], task: Task, most: int = 12
 ) -> tuple[str, ...]:
     """Lines for the task's next prompt: its own iterations, the newest last, then lessons of tasks
     of the same type or with a tag in common."""
-    tasks = by_task(lessons)
+    told = [t for t in lessons if t.task == task.id or _is_like(task, t)]
+    wanted = {t.task for t in told}  # with all their tries: of thousands these are few
+    tasks = by_task(t for t in lessons if t.task in wanted) if wanted else ()
     own = [
         f"An earlier try ended blocked after {counted(t.iterations, 'iteration')}: {t.reason}"
         for t in tasks
         if t.task == task.id and not t.done
     ]
     own += (_iteration(entry) for entry in progress if entry.get("type") == "iteration")
-    alike = [
-        t
-        for t in tasks
-        if t.task != task.id
-        and ((task.kind and t.kind == task.kind) or not set(task.tags).isdisjoint(t.tags))
-    ]
+    alike = [t for t in tasks if t.task != task.id and _is_like(task, t)]
     others = _others(alike)[: max(1, most // 3)]
     room = max(0, most - len(others))
     return tuple(plain(line) for line in (*own[max(0, len(own) - room) :], *others))[:most]
+
+
+def _is_like(task: Task, lesson: Lesson) -> bool:
+    """True if the lesson is about a task of the same type, or with a tag in common."""
+    same = bool(task.kind) and lesson.kind == task.kind
+    return same or not set(task.tags).isdisjoint(lesson.tags)
 
 
 def _iteration(entry: Mapping[str, Any]) -> str:

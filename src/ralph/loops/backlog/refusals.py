@@ -42,6 +42,8 @@ def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> CleanLook | None:
     work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
     under_way.check(work.repository)
     dirty = _without_checks_own(work, plan)
+    if work.clean is None:
+        under_way.refuse_conflicts(work.repository)
     if dirty and (run := _unfinished(plan)):
         raise ConfigError(
             f"run {run} did not end, and may have left changes: {one_line(listed(dirty, 5))}",

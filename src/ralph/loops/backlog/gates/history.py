@@ -42,7 +42,7 @@ class HistoryGate:
         left = [p for p in changed if _MARKER.search(read_or_nothing(place.path(p), _LARGEST))]
         if left:
             yield Finding(self.name, f"conflicts are left in {listed(left)}: resolve them.")
-        if before.head and not self.work.repository.follows(before.head):
+        if before.head not in ("", seen.head) and not self.work.repository.follows(before.head):
             back = f"git reset --soft {before.head}"
             text = f"Commits of before the task are gone from the branch. Go back: {back}"
             yield Finding(self.name, text)

@@ -16,7 +16,7 @@ from ralph.agents.streams.dialects import parser_for
 from ralph.errors import ConfigError
 from ralph.files.jsonl import append, json_object, newest_first
 from ralph.files.safe_open import open_regular
-from ralph.files.state_dir import ensure_ralph_dir
+from ralph.files.state_dir import ensure_ralph_dir, lstat
 from ralph.journal.run_id import timestamp
 from ralph.kernel.events import AgentEvent, ToolStart
 from ralph.loops.backlog.actions import KINDS, action_of
@@ -50,7 +50,9 @@ class Records:
     ) -> None:
         self._workspace, self._run, self._tell, self._now = workspace, run, tell, now
         self._keys: dict[str, set[str]] = {}  # by file, those of this run
-        self._learned: dict[bytes, Lesson | None] = {}  # by their lines
+        self._learned: list[Lesson] = []
+        self._newest = b""  # the line of the file that was read last
+        self._about: tuple[str, int, list[bytes]] = ("", 0, [])  # a task's progress, as far as read
         self._lost: set[str] = set()  # files that could not be written, and this was told
 
     def iteration(self, entry: Mapping[str, Any]) -> None:
@@ -77,20 +79,33 @@ class Records:
 
     def progress_of(self, task_id: str, most: int = 20) -> list[Entry]:
         """The last entries about a task, the newest last."""
-        found = self._objects(PROGRESS, _FAR, task_id)
-        about = (entry for entry in found if entry.get("taskId") == task_id)
+        path = self._path(PROGRESS)
+        found = lstat(path)
+        size = found.st_size if found else 0
+        task, end, lines = self._about
+        if task != task_id or size < end:
+            end, lines = 0, []
+        # A task is asked about several times, and the file may be long.
+        new = newest_first(path, _FAR, task_id, end)
+        lines = list(dict.fromkeys((*new, *lines)))
+        self._about = task_id, size, lines
+        about = (e for e in map(json_object, lines) if e and e.get("taskId") == task_id)
         return list(islice(about, most))[::-1]
 
     def lessons(self, most: int = 2000) -> tuple[Lesson, ...]:
         """The last lessons about all tasks, the newest last; each line is read once in a run."""
-        found = map(self._lesson_in, newest_first(self._path(LEARNING), _FAR))
-        return tuple(islice(filter(None, found), most))[::-1]
-
-    def _lesson_in(self, line: bytes) -> Lesson | None:
-        if line not in self._learned:
+        known, new, newest = list[Lesson](), list[Lesson](), b""
+        for line in newest_first(self._path(LEARNING), _FAR):
+            newest = newest or line
+            if line == self._newest:
+                known = self._learned
+                break
+            if len(new) == most:
+                break
             data = json_object(line)
-            self._learned[line] = next(iter(lessons_of([data] if data else [])), None)
-        return self._learned[line]
+            new += lessons_of([data] if data else [])
+        self._newest, self._learned = newest, [*known, *reversed(new)]
+        return tuple(self._learned[-most:])
 
     def _objects(self, name: str, far: int, word: str) -> Iterator[Entry]:
         found = map(json_object, newest_first(self._path(name), far, word))

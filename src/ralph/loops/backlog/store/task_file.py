@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from io import BufferedReader
 from typing import Any
 
 from ralph.errors import ConfigError
@@ -75,6 +76,7 @@ class TaskFile:
         self._lines = Lines()
         self._seen: tuple[int, ...] | None = None  # the file as we know it
         self._listing: Listing | None = None
+        self._room = bytearray()  # to read it again, where new memory would take as long
 
     def read(self) -> Listing:
         """The listing; if the file cannot be read, the backlog's `problem` says why."""
@@ -224,7 +226,9 @@ class TaskFile:
             self.load()
             old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
             if old and (all_tasks < _LONG or old * 100 >= all_tasks):
-                self._replace(file, self._lines.compacted())
+                compacted = self._lines.compacted()
+                self._replace(file, compacted.data)
+                self._lines, self._seen, self._listing = compacted, None, None
 
     def _look(self) -> None:
         """Read what has changed, if anything has."""
@@ -233,7 +237,7 @@ class TaskFile:
         if self._seen == _identity(found):
             return
         with open_regular(self.path) as file:
-            data = file.read(_LARGEST + 1)
+            data = self._same(file) or file.read(_LARGEST + 1)
             torn = data[-1:] not in (b"", b"\n")
             # Somebody may have been writing the last line just now; then that is finished.
             if torn and self._held is None and _lock(file.fileno(), fcntl.LOCK_SH, _MOMENT):
@@ -249,6 +253,18 @@ class TaskFile:
             self._listing = None
         settled = found.st_size == len(data) and self._now() - found.st_mtime > _TICK
         self._seen = _identity(found) if settled else None
+
+    def _same(self, file: BufferedReader) -> bytes:
+        """What is known, if the file holds just that; else nothing is read of it. The next changes
+        may follow within a tick, so a run looks often."""
+        known = self._lines.data
+        if os.fstat(file.fileno()).st_size != len(known):
+            return b""
+        if len(self._room) != len(known):
+            self._room = bytearray(len(known))
+        read = file.readinto(self._room)
+        file.seek(0)
+        return known if read == len(known) and self._room == known else b""
 
     def _stamp(self) -> str:
         return iso(datetime.fromtimestamp(self._now(), UTC))
