@@ -11,7 +11,7 @@ PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all check lint fmt build install all cover bench mutants faults test-agents clean venv
+.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -32,7 +32,7 @@ check: venv lint ## format, lint, types, layers and sizes; changes nothing
 lint: venv ## format, lint and types; changes nothing
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
-	@$(RUN) mypy src tests bench
+	@$(RUN) mypy src tests bench tools
 
 fmt: venv ## put the code into the house's format
 	@$(RUN) ruff format .
@@ -54,6 +54,14 @@ install: venv ## install the command `ralph` for you: pipx, else uv, else pip --
 		echo "pip may not install here: get pipx (on Debian: apt-get install pipx), then try again" >&2; \
 		exit 2; \
 	fi
+
+docs: venv ## build the documentation in site/; a warning fails
+	@$(PYTHON) tools/reference.py
+	@.venv/bin/zensical build --clean --strict
+
+docs-serve: venv ## serve the documentation on 127.0.0.1:8000, built again as it changes
+	@$(PYTHON) tools/reference.py
+	@.venv/bin/zensical serve --dev-addr 127.0.0.1:8000
 
 all: fmt check test build ## fmt, check, test, build
 
@@ -82,7 +90,7 @@ test-agents: venv ## run the real claude, codex, gemini and opencode against a s
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 2 -m agents tests/e2e/agents
 
 clean: ## remove what the other words made, except .venv
-	@rm -rf dist build htmlcov .coverage* .mypy_cache .ruff_cache .hypothesis
+	@rm -rf dist build site docs/reference htmlcov .cache .coverage* .mypy_cache .ruff_cache .hypothesis
 	@find src tests bench -name __pycache__ -prune -exec rm -rf {} +
 
 venv:

@@ -110,7 +110,7 @@ def test_the_first_way_that_works_is_taken(
     assert code == 0, said
     assert f"by {way}\n" in said
     assert machine.asked(install) == 1
-    assert machine.asked("--editable .[dev]") == 1
+    assert machine.asked("--editable .[dev,docs]") == 1
 
 
 def test_the_virtualenv_command_will_do(machine: Machine) -> None:

@@ -1,6 +1,6 @@
 """Ralph runs AI coding agents in a loop until the work is done, and proves that it is done."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Cancelled",

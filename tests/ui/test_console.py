@@ -58,7 +58,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_agent_speaks_on_stdout_and_ralph_on_stderr() -> None:
-    """README §Exit codes: "Ralph's own lines go to stderr, the agent's to stdout"."""
+    """docs/how-to/run.md §What you see: "The agent's lines go to stdout, Ralph's own to stderr"."""
     screen = Screen()
     reader: Reader = screen.console
     reader.on_fact(BEGAN)

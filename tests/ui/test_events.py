@@ -332,7 +332,7 @@ def test_secrets_are_redacted_even_with_an_escape_code_inside() -> None:
     ],
 )
 def test_what_an_agent_says_in_our_name_is_marked_as_the_agents(line: str) -> None:
-    """README §What you see: "A line of the agent that begins with `[ralph]` is shown as
+    """docs/how-to/run.md §What you see: "A line of the agent that begins with `[ralph]` is shown as
     `[agent] [ralph] …`"."""
     first, second = shown(Text(f"ok\n{line}"))
     assert (first, second.startswith("[agent] ")) == ("ok", True)

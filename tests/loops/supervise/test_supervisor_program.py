@@ -14,7 +14,7 @@ import pytest
 from ralph import Cancelled, DoneIsDirectory, MaxRestartsExceeded, Supervisor, SupervisorError
 from ralph.loops.supervise.bus import Bus
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "library.md"
 Runner = Callable[[int, threading.Event], int | None]
 
 
@@ -234,10 +234,10 @@ touch "$TASK_FOLDER/DONE"
 """
 
 
-def test_the_example_in_the_readme_runs(tmp_path: Path) -> None:
+def test_the_example_in_the_guide_runs(tmp_path: Path) -> None:
     """With an agent that fails twice and then writes DONE."""
-    section = README.read_text("utf-8").partition("## As a library\n")[2]
-    example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    section = GUIDE.read_text("utf-8").partition("## Supervise a function\n")[2]
+    example = re.search(r"```python[^\n]*\n(.*?)```", section, re.DOTALL)
     assert example is not None
     task = tmp_path / "tasks" / "login"
     task.mkdir(parents=True)
