@@ -78,7 +78,8 @@ def committed(subject: str, commit: str) -> Step:
 def test_a_completed_run_tells_its_cost_the_work_the_proof_and_how_to_look_at_it() -> None:
     proof = Proved(112.0, "1453f4b399c8aaaa", gates=("make test",), yours=("notes.md", "a.py"))
     made = committed("Add dates", "879d392b64ffbbbb")
-    assert closing(DONE, proof, made) == [
+    pushed = Step(112.0, "scm:push", commit="879d392b64ffbbbb")
+    assert closing(DONE, proof, made, pushed) == [
         f"Completed after {SPENT}.",
         "Done       879d392b64ff  Add dates",
         "Proof      make test passed on tree 1453f4b399c8; ignored files aside",

@@ -119,6 +119,7 @@ def test_at_the_end_of_the_run_it_is_gone() -> None:
     shown.console.note("afterwards")
     assert shown.screen.lines() == [
         "[ralph] Iteration 1/10 starting",
+        "",
         "[ralph] Completed after 1 iteration in 0.0s.",
         "[ralph] afterwards",
     ]

@@ -7,8 +7,9 @@ from operator import itemgetter
 from typing import TextIO
 
 from ralph.kernel.events import AgentEvent
-from ralph.kernel.facts import Began, Fact, Resumed
+from ralph.kernel.facts import Began, Fact, Resumed, Settled
 from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.verdict import Stop
 from ralph.kernel.world import Signals
 from ralph.text.plain import safe
 from ralph.ui.events import Formatter
@@ -94,6 +95,8 @@ class Console:
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
             self._apart = True
+        elif isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
+            self._apart = True  # the last lines
         after = self._state if self._board is None else self._board.with_workers(self._state)
         self._say(narrate(fact, before, after, self._briefing))
 
