@@ -60,7 +60,7 @@ def test_ten_more_in_the_morning(workspace: Path, here: Here) -> None:
     assert (status(here)["max_iterations"], status(here)["iteration"]) == (3, 3)
     assert_clear(here("resume", "-m", "3"), 2, "3 iterations used up", "more than it has spent")
     done = here("resume", run, "-m", "30")
-    assert_clear(done, 0, "Iteration 4/30 starting", "Completed after 4 iterations", "$2.00")
+    assert_clear(done, 0, "-m 30 (was 3)", "Iteration 4/30", "Completed after 4", "$2.00")
     assert len(calls(agent)) == 4
     raised = [fact.raised for fact in facts() if isinstance(fact, Resumed)]
     assert raised == [(("maximumIterations", 3),), (("maximumIterations", 30),)]

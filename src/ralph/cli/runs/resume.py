@@ -5,8 +5,6 @@ import sys
 import time
 from collections.abc import Callable
 
-import click
-
 from ralph.cli.base import command
 from ralph.cli.params import at_least, current_directory, dollars, duration, option
 from ralph.cli.runs.steer import Target, found, gone_error, new_one, steering
@@ -216,8 +214,7 @@ def _go_on(run: Run, account: Account, raises: list[Raise], *, verbose: bool, in
     flags = dict.fromkeys(("emoji", "color", "timestamps"))
     own = {"verbose": verbose, "in_json": in_json}
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams, keeper)
+    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
     going = planned_on(here, Past(run.directory, account.state), raises)
     warn(f"Run {run.id}, {_line(run, account)}", *_coming(account, going.words))
     return go_on(here, going)
