@@ -28,6 +28,7 @@ test-all: venv ## every test that needs no real agent: all hands, all backends, 
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
+	@$(PYTHON) tests/mutants.py --check
 
 lint: venv ## format, lint and types; changes nothing
 	@$(RUN) ruff format --check .

@@ -32,7 +32,7 @@ from ralph.runner.display import Attention, Display, Recorder, merged
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.kept import keep_plan
-from ralph.runner.plan import Plan, loop_named, with_branch
+from ralph.runner.plan import Plan, loop_named
 from ralph.runner.wired import AgentReaders, RunContext
 from ralph.text.redact import redact, redacted_json
 from ralph.ui.jsonlines import stop_line
@@ -40,8 +40,8 @@ from ralph.ui.jsonlines import stop_line
 
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
-    plan, run_id = loop_named(name).read(invocation), new_run_id(time.time())
-    plan = with_branch(plan, invocation.branch(run_id))
+    run_id = new_run_id(time.time())
+    plan = loop_named(name).read(invocation).on_branch(invocation.branch(run_id))
     if invocation.flags.get("dry_run"):
         return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)

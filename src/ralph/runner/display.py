@@ -4,10 +4,9 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from typing import Any, TextIO
 
 from ralph.agents.clis import Launch
@@ -85,9 +84,7 @@ class Display:
     readers: tuple[Reader, ...]
     board: Board | None = None
     notices: tuple[EndNotice, ...] = ()  # readers that come last
-    measured: str = ""  # the directory whose size the next run may have to tell
-    branch: Mapping[str, str] | None = None  # the work's, for programs
-    after: Callable[[], Sequence[str]] = tuple  # what people read last
+    lead: Plan[Any] | None = None  # the run's own, unless it is a worker
 
     @classmethod
     def of(
@@ -128,10 +125,7 @@ class Display:
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
         notices = end_notices(invocation, plan, run_dir, state, tell=console.note, board=board)
-        own, measured = (None, "") if task else (plan.branch, plan.state_root)
-        branch = asdict(own) if own else None
-        after = partial(own.closing, plan.workspace, plan.environ) if own else tuple
-        more = (board, notices, measured, branch, after)
+        more = (board, notices, None if task else plan)
         if not in_json:
             return cls(console, None, (console, *also), *more)
         lost = "; the run goes on without it."
@@ -144,13 +138,17 @@ class Display:
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
-        for line in self.after():
-            self.console.note(line)
+        plan = self.lead
+        branch = plan.branch if plan else None
+        if plan and branch:
+            for line in branch.closing(plan.workspace, plan.environ):
+                self.console.note(line)
         if self.json is not None:
             used = self.board.used() if self.board else ()
-            self.json.stop(stop, log=journal, used=used, branch=self.branch)
-        if self.measured:
-            measure(self.measured, time.time())
+            own = asdict(branch) if branch else None
+            self.json.stop(stop, log=journal, used=used, branch=own)
+        if plan:
+            measure(plan.state_root, time.time())
 
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""

@@ -6,7 +6,8 @@ from typing import Any
 from ralph.files.state_dir import prompt_text
 from ralph.kernel.value import value
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Loop, Past, Plan, PlanTerms, patience_of, planned
+from ralph.runner.plan import Loop, Past, Plan
+from ralph.runner.planning import PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace
 from ralph.settings.load import Loaded, load

@@ -25,7 +25,8 @@ from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
 from ralph.processes.child import Command
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
-from ralph.runner.plan import Loop, Plan, wary_patience
+from ralph.runner.plan import Loop, Plan
+from ralph.runner.planning import wary_patience
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded
 

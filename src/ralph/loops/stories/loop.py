@@ -30,7 +30,8 @@ from ralph.loops.stories.policy import reviewed
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.loops.stories.settlement import StoryDesk, StoryMarker
 from ralph.runner.agent_setup import hook_notes, permission_notes
-from ralph.runner.plan import Loop, Plan, limits_of, wary_patience
+from ralph.runner.plan import Loop, Plan
+from ralph.runner.planning import limits_of, wary_patience
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded

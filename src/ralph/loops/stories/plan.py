@@ -21,7 +21,8 @@ from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import DIRECT, Past, Plan, PlanTerms, planned
+from ralph.runner.plan import DIRECT, Past, Plan
+from ralph.runner.planning import PlanTerms, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 

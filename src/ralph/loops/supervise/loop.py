@@ -23,7 +23,8 @@ from ralph.loops.supervise.policy import supervise
 from ralph.runner.agent_setup import build_agent
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import RAISED
-from ralph.runner.plan import Loop, Past, Plan, PlanTerms, patience_of, planned
+from ralph.runner.plan import Loop, Past, Plan
+from ralph.runner.planning import PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded, load
 

@@ -1,0 +1,142 @@
+"""Planning: from flags and settings to a run that could start. Nothing is begun here."""
+
+import os
+from collections.abc import Callable
+
+from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
+from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
+from ralph.errors import ConfigError
+from ralph.files.state_dir import project_dir, state_root
+from ralph.git.scm import task_words
+from ralph.kernel.limits import Limits
+from ralph.kernel.rules import Patience
+from ralph.kernel.tasks.task import Backlog
+from ralph.kernel.value import replace, value
+from ralph.notify.notifier import notify_problem
+from ralph.runner.invocation import Invocation
+from ralph.runner.money import limit_of_money, prices_of, uncounted
+from ralph.runner.plan import Plan, Work
+from ralph.settings.explain import secrets_in
+from ralph.settings.load import Loaded
+from ralph.settings.schema import AgentSettings, Settings
+from ralph.text.redact import know
+from ralph.ui.lines import Briefing
+
+_STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
+
+
+@value
+class PlanTerms:
+    """Conditions under which a plan is refused, and the remedy."""
+
+    remedy: str  # about a backlog that cannot be read
+    money: tuple[str, ...] = ("maxCost",)  # the settings that limit what may be spent
+    heals: bool = False  # the run itself puts a broken backlog right
+    over: bool = False  # no agent will be started
+
+
+def planned(
+    loop: str,
+    work: Work,
+    invocation: Invocation,
+    loaded: Loaded,
+    backlog: Callable[[], Backlog],
+    *,
+    terms: PlanTerms,
+) -> Plan[Work]:
+    """The plan of a run of that loop in its workspace, with the limits of the settings."""
+    tasks = backlog()
+    if tasks.problem and not terms.heals:
+        raise ConfigError(tasks.problem, terms.remedy)
+    settings, agent = loaded.settings, loaded.settings.agent
+    command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
+    kind = kind_of(command[0], agent.kind)
+    cli = CLIS[kind]
+    prices, words = prices_of(settings, cli, command)
+    if not terms.over:
+        limit, priced = limit_of_money(loaded, terms.money), prices is not None
+        if limit and (why := uncounted(settings, cli, command[0], kind, priced=priced)):
+            raise ConfigError(f"{limit}: {why[0]}", why[1])  # it would be a lie (ADR 15)
+        _refuse_what_cannot_work(settings, cli, command, tasks)
+    here, root = invocation.workspace, state_root(invocation.environ)
+    know(secrets_in(invocation.environ, settings, (here, root)))
+    return Plan(
+        loop_name=loop,
+        work=work,
+        workspace=here,
+        environ=invocation.environ,
+        loaded=loaded,
+        backlog=backlog,
+        limits=limits_of(settings),
+        briefing=Briefing(
+            iterations=settings.maximum_iterations,
+            guardrails=frozenset(g.command for g in settings.guardrails),
+            permission_hint=_permission_hint(cli, loaded),
+        ),
+        command=command,
+        kind=kind,
+        cli=cli,
+        environment=_environment(invocation, agent, command[0]),
+        state_root=root,
+        scope=here,
+        project=project_dir(root, here),
+        home=here,
+        layer_root=root,
+        prices=prices,
+        price_words=words,
+    )
+
+
+def _permission_hint(cli: Cli, loaded: Loaded) -> str:
+    """What to do about denied permissions; where there are no settings, `ralph init` does it."""
+    hint = cli.permission_hint
+    return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
+
+
+def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:
+    return agent_environment(
+        invocation.environ,
+        agent.kind or os.path.basename(command).lower(),
+        keep=agent.env.keep,
+        unset=agent.env.unset,
+        put=agent.env.set,
+    )
+
+
+def _refuse_what_cannot_work(
+    settings: Settings, cli: Cli, command: tuple[str, ...], backlog: Backlog
+) -> None:
+    """Refuse before the first iteration what would fail in each."""
+    prompt = backlog.tasks[0].text if backlog.tasks else ""
+    agent, flags = settings.agent, split_flags(settings.agent.flags)
+    cli.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    for task in settings.scm.tasks if settings.scm else ():
+        task_words(task)
+    if problem := notify_problem(settings.notify.urls):
+        raise problem
+
+
+def limits_of(settings: Settings) -> Limits:
+    return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
+
+
+def patience_of(settings: Settings) -> Patience:
+    """The run's patience with the agent, by the settings."""
+    return Patience(
+        settings.timeout,
+        settings.idle_timeout,
+        settings.result_grace,
+        settings.stop_grace,
+        settings.max_wait,
+        settings.fail_after,
+        settings.fail_delay,
+        settings.stall_after,
+    )
+
+
+def wary_patience(loaded: Loaded) -> Patience:
+    """The same for tasks and stories, where an agent stalls that changes nothing."""
+    patience = patience_of(loaded.settings)
+    if loaded.origins.get("stallAfter") is not None:
+        return patience
+    return replace(patience, stall_after=_STALL_AFTER)
