@@ -109,3 +109,29 @@ def test_outside_git_there_is_nothing_to_commit(judged: Judged) -> None:
     judged.write("id_rsa")
     case = Case(Boundary.CLOSING, NEW, 0.0, snapshot=Snapshot(stand=Stand()))
     assert list(judged.gate.check(case)) == []
+
+
+def test_what_is_as_before_the_run_again_is_no_objection(judged: Judged) -> None:
+    """Of what a run has changed only what is new is looked at, and everything is told."""
+    judged.write("b.txt", f"{KEY}\n")
+    judged.write("a.txt", f"{KEY}\n")
+    (found,) = judged.found()
+    assert found.text.index("a.txt") < found.text.index("b.txt")
+    (judged.top / "b.txt").unlink()
+    (found,) = judged.found()
+    assert "b.txt" not in found.text
+    assert "a.txt" in found.text
+    judged.write("a.txt")
+    assert judged.found() == []
+
+
+@pytest.mark.parametrize("cut", [0, 7, len(KEY)])
+def test_a_key_at_the_end_of_what_was_known_of_a_record_is_found(judged: Judged, cut: int) -> None:
+    """Records only grow, and each task adds to them."""
+    text = "{}\n" * 2000 + KEY[:cut]
+    judged.write(".ralph/progress.jsonl", text)
+    judged.commit("Records")
+    before = judged.found()
+    judged.write(".ralph/progress.jsonl", f"{text}{KEY[cut:]}\n")
+    judged.commit("More")
+    assert (len(before), len(judged.found())) == (int(cut == len(KEY)), 1)

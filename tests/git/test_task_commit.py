@@ -12,7 +12,7 @@ from ralph.errors import AbortedError, StateError
 from ralph.files.state_dir import ensure_ralph_dir
 from ralph.git.checkpoint import files
 from ralph.git.checkpoint.checkpoint import WorkTree
-from ralph.git.checkpoint.commit import in_one_line
+from ralph.git.checkpoint.commit import commit_records, in_one_line
 from ralph.git.checkpoint.proven_commit import ProvenCommit, patient
 from ralph.kernel.ports import Committed
 from ralph.kernel.value import replace
@@ -505,6 +505,37 @@ def test_it_is_the_commit_that_git_commit_makes(
         made.append((*said, log, git(top, "status", "--porcelain"), git(top, "diff-files")))
     assert made[0] == made[1]
     assert made[0][0] is bool(message.strip())
+
+
+def test_what_is_changed_after_the_proof_is_not_staged(top: Path) -> None:
+    """The user's index knows the commit, and nothing that came after it."""
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("proven\n")
+    (top / "b").unlink()
+    stand = work.trees.look()
+    (top / "new").write_text("later\n")
+    (top / "b").write_text("again\n")
+    assert work.commit("T-1: x", "T-1", since, stand).ok
+    assert git(top, "show", ":new") == "proven"
+    assert git(top, "status", "--porcelain").splitlines() == [" M new", "?? b"]
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_the_users_index_knows_records_when_the_run_ends(top: Path, size: int) -> None:
+    """Long ones are not read after every task."""
+    work, records = work_of(top), top / ".ralph" / "progress.jsonl"
+    records.parent.mkdir()
+    since = work.checkpoint()
+    (top / "new").write_text("x\n")
+    records.write_text(f'"{"x" * size}"\n')
+    made = work.commit("T-1: x", "T-1", since)
+    commit_records(str(top), os.environ, work.run_dir, pytest.fail)
+    assert git(top, "diff-files") == ""
+    assert git(top, "rev-parse", "HEAD") == made.commit
+    records.write_text("more\n")
+    commit_records(str(top), os.environ, work.run_dir, pytest.fail)
+    assert committed(top) == [".ralph/progress.jsonl"]
 
 
 def test_settings_of_commits_are_obeyed(top: Path) -> None:

@@ -280,6 +280,10 @@ class Repository:
             _remember(self._changes, (tree, since), found)
         return found
 
+    def know_changes(self, tree: str, since: str, changes: tuple[TreeChange, ...]) -> None:
+        """Remember in what a tree differs that was made of another."""
+        _remember(self._changes, (tree, since), changes)
+
     def differing(self, tree: str, since: str) -> list[str]:
         """The paths in which two trees differ."""
         return [change.path for change in self.changes(tree, since)]

@@ -26,7 +26,7 @@ from ralph.git.repository import (
     nul_split,
     scratch_index,
 )
-from ralph.git.status import TreeStatus, hashed, look
+from ralph.git.status import TreeStatus, hashed, is_among, look
 from ralph.kernel.value import replace
 
 DIRECTORY = "view"  # in a run's directory
@@ -68,6 +68,7 @@ class View(Repository):
         self.directory = os.path.join(os.path.abspath(run_dir), DIRECTORY)
         self._mine: tuple[int, ...] = ()  # the index as we left it
         self.base = ""  # the tree that it holds, without Ralph's own
+        self._is_behind = False  # whether the last look found more than it holds
         self._edited: tuple[str, dict[str, Entry], str] = ("", {}, "")  # it, and the tree of that
         self._own: list[str] = []  # Ralph's own that it still holds
         self._listing = b""  # its entries, as long as nobody has changed it
@@ -167,7 +168,7 @@ class View(Repository):
         self._listing = listing = (
             self.ask("ls-files", "-v", "-z") if os.path.exists(self.index) else b""
         )
-        self.base = ""
+        self.base, self._is_behind = "", False
         hidden = hidden_in(listing)
         self._hides = bool(hidden)
         there = [path for path in hidden if os.path.lexists(self.place.path(path))]
@@ -217,6 +218,16 @@ class View(Repository):
         not, once it is ignored or another repository's. New submodules are part of it.
         """
         self._make_sure(head)
+        seen = self._seen(head)
+        # What is ignored is told by the index: that has to know what the commit has.
+        behind = any(os.path.lexists(self.place.path(path)) for path in seen.gone)
+        behind = behind or any(is_among(path, seen.ignored) for path in seen.there)
+        if behind and self._is_behind:
+            self._learn(seen)
+            seen = self._seen(head)
+        return seen
+
+    def _seen(self, head: str) -> TreeStatus:
         seen = look(self)
         there = (*seen.there, *(p for p in seen.removed if _is_there(self.place.path(p))))
         inner = {p for p in (*seen.added, *there) if is_repository(self.place.path(p))}
@@ -270,14 +281,19 @@ class View(Repository):
         if self.base:
             entries = self._few(seen)
             if entries is not None:
+                self._is_behind = bool(entries)
                 if self._edited[:2] != (self.base, entries):
                     self._edited = self.base, entries, self.edited(self.base, entries)
                 return self._edited[2]
+        self._learn(seen)
+        return self.base
+
+    def _learn(self, seen: TreeStatus) -> None:
+        """Let the index hold the files that were seen."""
         self.stage(self.index, (*seen.gone, *self._own), seen.there)
-        self._own, self._listing = [], b""
+        self._own, self._listing, self._is_behind = [], b"", False
         self.base = self.identifier("write-tree")
         self._mine = signature(self.index)
-        return self.base
 
     def _few(self, seen: TreeStatus) -> dict[str, Entry] | None:
         """The entries in which the files differ from the index; None if the index had better learn

@@ -344,3 +344,20 @@ def test_a_stream_that_cannot_be_understood_tells_of_no_action(
     if content is not None:
         (tmp_path / "001.stream").write_bytes(content)
     assert set(actions_in(str(tmp_path / "001.stream"), "claude").values()) == {0}
+
+
+def test_another_file_is_read_anew(kept: Kept) -> None:
+    """What was read once is not read again, unless somebody has written another file."""
+    kept.records.iteration(keyed(ITERATION))
+    kept.records.lesson(LESSON)
+    assert len(kept.records.progress_of("T-1")) == len(kept.records.lessons()) == 1
+    kept.records.iteration(keyed({**ITERATION, "iteration": 2}))
+    kept.records.lesson({**LESSON, "key": "two"})
+    assert len(kept.records.progress_of("T-1")) == len(kept.records.lessons()) == 2
+    kept.progress.write_text(json.dumps({"taskId": "T-1", "iteration": 7}) + "\n")
+    learning = kept.progress.with_name("learning.jsonl")
+    learning.write_text(json.dumps({**LESSON, "taskId": "T-7"}) + "\n")
+    assert [entry["iteration"] for entry in kept.records.progress_of("T-1")] == [7]
+    assert [lesson.task for lesson in kept.records.lessons()] == ["T-7"]
+    learning.unlink()
+    assert kept.records.lessons() == ()

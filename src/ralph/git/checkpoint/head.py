@@ -50,10 +50,12 @@ class AgentCommits:
         to the branch of before; HEAD and branch then."""
         repository, branch = self.work.repository, self.since.branch
         for _ in range(_TRIES):
-            if branch and self.since.head and not repository.resolve(branch):
+            seen = self.work.where()
+            there = seen.head if seen.branch == branch else branch and repository.resolve(branch)
+            if branch and self.since.head and not there:
                 move(repository, branch, self.since.head, "")  # ours must not be its first commit
                 self.work.note(f"The agent deleted {_short(branch)}: it was brought back.")
-            seen = self.work.where()
+                seen = self.work.where()
             elsewhere = branch and branch != seen.branch
             tip = repository.resolve(branch) if elsewhere else seen.head
             tips = dict.fromkeys((seen.head, tip))

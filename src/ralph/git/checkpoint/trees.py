@@ -227,9 +227,13 @@ class GitTrees(Trees):
             return stand.tree
         key = (stand.tree, stand.head, *sorted(excluded))
         if key not in self._made:
-            changes = self.view.changes(stand.tree, stand.head or self.view.empty)
+            base = stand.head or self.view.empty
+            changes = self.view.changes(stand.tree, base)
             entries = {e.path: e.before for e in changes if e.path in excluded}
-            self._made = {key: self.view.edited(stand.tree, entries)}
+            made = self.view.edited(stand.tree, entries)
+            rest = tuple(each for each in changes if each.path not in excluded)
+            self.view.know_changes(made, base, rest)
+            self._made = {key: made}
         return self._made[key]
 
     def _excluded(self, stand: Stand) -> frozenset[str]:
