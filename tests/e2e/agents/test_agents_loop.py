@@ -117,6 +117,14 @@ def test_a_wish_that_is_none_does_not_reach_the_model(looping: World) -> None:
     assert json.loads(loop(looping, "list", "--json")) == []
 
 
+def test_its_state_is_shown_without_a_turn(looping: World) -> None:
+    """The issue: "`/ralph-status` needs a model turn (answer in the prompt hook)"."""
+    looping.plays({"text": "hm"})
+    done = claude(looping, "-p", "/ralph:ralph-status", looping.cli.autonomy)
+    assert "There is no Ralph loop in this session." in done.stdout + done.stderr
+    assert not looping.model.main_calls()
+
+
 def test_a_loop_is_cancelled_from_a_terminal_and_shown(looping: World) -> None:
     looping.plays(
         looping.shell(f"{shlex.quote(sys.executable)} -m ralph loop cancel --session {SESSION}"),

@@ -82,7 +82,8 @@ def test_names_and_places_where_there_can_be_no_branch(project: Project) -> None
         assert_clear(done, 2, *words)
         assert project.git("for-each-ref", "--format=%(refname)", "refs/heads") == before
 
-    project.git("branch", "taken")
+    project.git("switch", "-q", "-c", "taken")
+    project.git("switch", "-q", "main")  # now @{-1} is one
     before = project.git("for-each-ref", "--format=%(refname)", "refs/heads")
     for name in ("", "two words", "@{-1}", "a..b", "x.lock", "HEAD", "a\nb"):
         refused(name, "is no name for a git branch", "git help check-ref-format")

@@ -253,12 +253,15 @@ def test_children_come_before_their_parents(here: Here, workspace: Path) -> None
 
 def test_a_child_that_waits_for_its_parent_is_no_circle(here: Here, workspace: Path) -> None:
     """Of its own word or by others; an order that the list itself has is kept."""
-    text = "- [ ] T-1: Login\n  - [ ] T-2: Form\n    After: T-3\n\n- [ ] T-3: Base\n  After: T-1\n"
+    circle = (
+        "- [ ] T-1: Login\n  - [ ] T-2: Form\n    After: T-3\n\n- [ ] T-3: Base\n  After: T-1\n"
+    )
+    text = f"{circle}- [ ] T-4: Logout\n  - [ ] T-5: Button\n"
     (workspace / "plan.md").write_text(text)
     done = here("tasks", "import", "plan.md")
     assert done.code == 0, done.err
     found = {task["id"]: task.get("blockedBy", []) for task in tasks(here).values()}
-    assert found == {"T-1": [], "T-2": ["T-3"], "T-3": ["T-1"]}
+    assert found == {"T-1": [], "T-2": ["T-3"], "T-3": ["T-1"], "T-4": ["T-5"], "T-5": []}
 
 
 def test_what_is_unknown_is_told_which_formats_there_are(here: Here, workspace: Path) -> None:
