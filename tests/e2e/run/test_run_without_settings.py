@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from run_support import Running, assert_clear, await_gone, journals, prompts, ralph, turns
 
-from ralph.settings.schema import Settings
 from ralph.testing.scripted_agent.install import install_agent
 
 MAKE = "test:\n\ttest ! -e broken\nlint:\n\t@echo no lint here; exit 3\n"
@@ -126,7 +125,6 @@ def test_a_resumed_run_keeps_the_checks_that_passed(repo: Path, bin_dir: Path) -
     assert "Fails already" not in done.err
 
 
-@pytest.mark.skipif("until_green" not in Settings.__struct_fields__, reason="not there yet")
 def test_until_green_works_for_those_that_fail(repo: Path, bin_dir: Path) -> None:
     """Issue 22: "... except with `--until-green`"."""
     mends = {"tools": [{"name": "Bash", "run": "rm broken"}]}
