@@ -104,6 +104,16 @@ def test_a_clean_tree_has_no_changes(project: Project) -> None:
     assert project.has_changes() == (False, "")
 
 
+def test_before_the_first_commit_an_empty_tree_is_no_change(tmp_path: Path) -> None:
+    """DESIGN §4.9: "A clean tree skips the message turn and `commit`"."""
+    top = tmp_path / "unborn"
+    git("init", "--quiet", str(top))
+    project = Project(top)
+    assert project.has_changes() == (False, "")
+    (top / "first.txt").write_text("first")
+    assert project.has_changes() == (True, "")
+
+
 @pytest.mark.parametrize("change", ["new", "changed", "deleted", "staged"])
 def test_changes_are_seen(project: Project, change: str) -> None:
     repo = project.top

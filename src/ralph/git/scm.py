@@ -54,7 +54,8 @@ class ScmCommand:
         if os.path.isdir(os.path.join(self.workspace, ".ralph")):
             writable_dir(self.workspace, "")  # with the .gitignore that hides what is not for git
         if proof is not None:
-            return not proof.commit, ""
+            empty = self.trees is not None and proof.tree == self.trees.view.empty
+            return not (proof.commit or (empty and not proof.stand.head)), ""
         ok, said = self._call("status", "--porcelain=v2", "-z", "--untracked-files=normal")
         # Warnings are in there too; an entry begins with its kind.
         return ok and any(each[:2] in _CHANGED for each in said.split("\0")), "" if ok else said
