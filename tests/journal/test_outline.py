@@ -35,6 +35,8 @@ HISTORIES: dict[str, tuple[Fact, ...]] = {
     "a long turn last": (STARTED, began(1), LONG),
     "a long turn first": (STARTED, began(1), LONG, began(2), Ended(4.0, Turn()), LIMIT),
     "a long turn between": (STARTED, began(7), LONG, LIMIT),
+    "raised": (STARTED, began(5), LIMIT, Resumed(5.0, 2, Limits(9)), began(6)),
+    "raised long ago": (STARTED, began(5), Resumed(5.0, 2, Limits(9)), LONG, began(6), LIMIT),
     "a crew": (
         *(CREW, Assigned(2.0, Assignment("A"), "r-001")),
         *(Returned(3.0, "A", "r-001", Accept(()), Spent(4)), LIMIT),
@@ -56,6 +58,7 @@ def assert_as_the_whole(run: Run) -> None:
     outline, account = outline_of(run), account_of(run)
     assert (outline.started, outline.stop) == (account.started, account.state.stop)
     assert outline.iterations == account.state.spent.iterations
+    assert outline.most == account.state.limits.iterations
     assert outline.problem == account.problem
 
 

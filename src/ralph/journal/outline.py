@@ -12,13 +12,13 @@ from ralph.journal.codec import decode_fact
 from ralph.journal.ledger import read_ledger
 from ralph.journal.runs import NONSENSE, Facts, Run, account_of
 from ralph.journal.spending import Sum, sums_by
-from ralph.kernel.facts import Began, Fact, Returned, Settled, Started
+from ralph.kernel.facts import Began, Fact, Resumed, Returned, Settled, Started
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cause, Park, Stop
 
 _TAIL = 1 << 16  # bytes
 _LARGEST = 1 << 20  # bytes of the first line, which holds the settings
-_BEGAN = b'{"type":"began",'
+_BEGAN, _RESUMED = b'{"type":"began",', b'{"type":"resumed",'
 
 
 @value
@@ -28,6 +28,7 @@ class Outline:
     started: Started | None = None
     stop: Stop | None = None
     iterations: int = 0
+    most: int | None = None  # its limit of them
     time: float = 0.0  # of its last fact
     problem: str = ""
 
@@ -42,11 +43,13 @@ def outline_of(run: Run) -> Outline:
         return found
     account = account_of(run)
     state = account.state
-    return Outline(account.started, state.stop, state.spent.iterations, state.time, account.problem)
+    spent, most = state.spent.iterations, state.limits.iterations
+    return Outline(account.started, state.stop, spent, most, state.time, account.problem)
 
 
 def _from_ends(run: Run) -> Outline | None:
-    """None where the ends do not tell: of a run by a crew, or after a very long turn."""
+    """None where the ends do not tell: of a run by a crew, after a very long turn, or where limits
+    were raised in between."""
     with open_regular(run.journal) as file:
         first = file.readline(_LARGEST)
         size = file.seek(0, os.SEEK_END)
@@ -57,14 +60,20 @@ def _from_ends(run: Run) -> Outline | None:
     started, last = _fact(first), _fact(lines[-1] if lines else first)
     if not first.endswith(b"\n") or not isinstance(started, Started) or started.workers > 1:
         return None
-    began = [line for line in lines[not is_whole :] if line.startswith(_BEGAN)]
+    whole = lines[not is_whole :]
+    began = [line for line in whole if line.startswith(_BEGAN)]
     if not began and not is_whole:
         return None
+    resumed = [_fact(line) for line in whole if line.startswith(_RESUMED)]
+    limits = [fact.limits for fact in resumed if isinstance(fact, Resumed) and fact.limits]
+    most = [started.limits, *limits][-1].iterations
     turn = _fact(began[-1]) if began else None
     verdict = last.verdict if isinstance(last, Settled) else None
     stop = verdict if isinstance(verdict, Stop) else None
     iterations = turn.iteration if isinstance(turn, Began) else 0
-    return Outline(started, stop, iterations, last.time)
+    if most is not None and iterations > most:
+        return None
+    return Outline(started, stop, iterations, most, last.time)
 
 
 def _fact(line: bytes) -> Fact:

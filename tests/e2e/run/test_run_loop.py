@@ -358,7 +358,7 @@ def test_what_is_green_already_costs_nothing(here: Here, workspace: Path) -> Non
     agent = prepare(workspace, DONE, **UNTIL)
     (workspace / "ok").touch()
     done = here("-p", "Make the tests pass", "--until-green", "--json")
-    assert_clear(done, 0, "first look: every guardrail passes", "0 iterations")
+    assert_clear(done, 0, "Before the first turn: every guardrail passes", "0 iterations")
     assert (done.objects[-1]["exit"], calls(agent)) == (0, [])
 
 

@@ -57,7 +57,7 @@ def test_the_first_look_is_taken_once_also_if_the_run_goes_on_later() -> None:
         fails_in=frozenset({0, 1}), during=lambda case: looks.append(case.state.iteration)
     )
     policy = harness(FIVE, wording=CHECKS, gates=(gate,))
-    first = replay([Step(900.0, "first look", detail="not every guardrail passes yet")])
+    first = replay([Step(900.0, "Before the first turn", detail="not every guardrail passes yet")])
     assert play(policy, [WORK], state=replay([Resumed(950.0, 8)], first)).exit_code == 0
     assert looks == [1, 2]
 

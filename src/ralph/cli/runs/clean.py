@@ -83,7 +83,8 @@ def _table(going: list[Remains]) -> list[str]:
 def _words(going: list[Remains], staying: list[Remains], *, dry_run: bool) -> list[str]:
     lines = [f"Kept: {each.name} ({each.state}): {each.kept}" for each in staying]
     if not going:
-        return [*lines, "Nothing to remove. Younger runs: ralph clean --older 7d --dry-run"]
+        stays = "What is younger stays (--older), and the newest of each directory (--keep)"
+        return [*lines, f"Nothing to remove. {stays}."]
     boxes = sum(each.state == SANDBOX for each in going)
     runs = len(going) - boxes
     named = [counted(runs, "run")] * (runs > 0)

@@ -4,7 +4,7 @@ from ralph.kernel.case import Case
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Answer, Reason, Stop
 
-FIRST_LOOK = "first look"  # the step that tells whether everything is green before any turn
+FIRST_LOOK = "Before the first turn"  # the step that tells whether everything is green by then
 GREEN, RED = "every guardrail passes", "not every guardrail passes yet"
 
 

@@ -30,6 +30,7 @@ class Entry:
     started: Started | None = None
     stop: Stop | None = None
     iterations: int = 0
+    most: int | None = None  # its limit of them
     cost_usd: float | None = None
     uncounted: int = 0  # turns that did not tell their cost
     time: float = 0.0  # when it was last heard of
@@ -54,7 +55,7 @@ class Entry:
             "exit": stop.reason.exit_code if stop else None,
             "asks": list(self.asks),
             "iterations": self.iterations,
-            "max_iterations": started.limits.iterations if started else None,
+            "max_iterations": self.most,
             "cost_usd": self.cost_usd,
             "turns_of_unknown_cost": self.uncounted,
             "agent": (started.agent or None) if started else None,
@@ -83,8 +84,7 @@ def listing(entries: list[Entry], now: float, style: Style) -> list[str]:
 
 def _row(entry: Entry, now: float) -> tuple[str, ...]:
     started = entry.started
-    most = started.limits.iterations if started else None
-    turns = f"{entry.iterations}/{most}" if most else str(entry.iterations)
+    turns = f"{entry.iterations}/{entry.most}" if entry.most else str(entry.iterations)
     cost = "-" if entry.cost_usd is None else money(entry.cost_usd)
     cost += "+" if entry.uncounted and entry.cost_usd else ""  # it was at least that
     return (
