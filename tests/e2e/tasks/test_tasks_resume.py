@@ -41,7 +41,7 @@ def test_more_tasks(project: Project) -> None:
     assert status()["resume"]["command"] == more
     (project.path / "mine").write_text("a person's\n")
     assert_clear(ralph("resume", "--max-tasks", "+1"), 1, "the tasks in .ralph/tasks.jsonl")
-    assert_clear(ralph("resume", "--max-tasks", "9"), 0, "Completed", "Tasks: 3 done")
+    assert_clear(ralph("resume", "--max-tasks", "9"), 0, "Completed", "3 tasks done")
     assert project.subjects() == ["C: It is C", "B: It is B", "A: It is A", "begin"]
     assert project.dirt() == ["?? mine"]
     assert state().done == {"A", "B", "C"}
@@ -129,7 +129,7 @@ def test_a_new_day_has_its_own_money(project: Project) -> None:
     entry = json.loads(ledger.read_text())
     ledger.write_text(json.dumps({**entry, "time": time.time() - 86_400}) + "\n")
     done_now = ralph("resume")
-    assert_clear(done_now, 0, "Tasks: 2 done")
+    assert_clear(done_now, 0, "2 tasks done")
 
 
 def test_a_raised_limit_is_told_to_readers_of_the_journal(project: Project) -> None:
