@@ -9,7 +9,7 @@ from engine_cases import policies
 from kits.loop_fakes import FakeScm
 from ralph.kernel.case import Case
 from ralph.kernel.claims import find_claims
-from ralph.kernel.engine import first_order, run, stop_hook
+from ralph.kernel.engine import first_order, first_stop, run, stop_hook
 from ralph.kernel.facts import Began, Checked, Checking, Decided, Ended, Fact, Settled, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
@@ -56,6 +56,10 @@ def test_the_first_order_is_what_a_run_would_ask_for() -> None:
     plain = first_order(harness(Limits(dollars=2.0)), Backlog((Task("prompt", text="do"),)), 0.0)
     assert plain == Order("do", 1, Role.WORK, 2.0)
     assert first_order(reviewed(), Backlog(), 0.0) is None
+    over = Backlog((Task("S-1", review=ReviewStatus.APPROVED, passes=True),))
+    stop = first_stop(reviewed(), over, 0.0)
+    assert (stop and (stop.reason, stop.why)) == (Reason.COMPLETED, "every story is approved")
+    assert first_stop(reviewed(), backlog, 0.0) is None
 
 
 def test_what_the_facts_say() -> None:

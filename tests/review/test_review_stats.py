@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ralph.kernel.tasks.task import Task
-from ralph.review.check import Remark, about_order, remarks, standing, tally
+from ralph.review.check import Remark, about_order, about_titles, remarks, standing, tally
 from ralph.review.law import Marked
 from ralph.review.stats import Analytics, Review, StoryStats, analytics, review_of
 
@@ -41,6 +41,11 @@ def listing(*stories: Json) -> Json:
 
 
 # ------------------------------------------------------------------ reviews from a journal
+
+
+def test_a_story_says_what_it_is() -> None:
+    (found,) = about_titles([Task("A", "a"), Task("B", " ")])
+    assert found == Remark("title", "B", "Story B: 'title' is empty.")
 
 
 def test_a_review_is_read_as_it_was_recorded() -> None:

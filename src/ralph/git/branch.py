@@ -38,24 +38,25 @@ class WorkBranch:
             message = f"git cannot make the branch {self.name}: {said}"
             raise ConfigError(message, "Take another name, or look: git branch --list")
 
-    def closing(self, workspace: str, environ: Mapping[str, str]) -> list[str]:
+    def closing(self, workspace: str, environ: Mapping[str, str]) -> dict[str, str]:
         """How to look at the work and merge it, by what is on the branch now."""
-        name, back = shlex.quote(self.name), f"git switch {shlex.quote(self.base or 'BRANCH')}"
+        back = f"git switch {shlex.quote(self.base or 'BRANCH')}"
+        merge = f"{back} && git merge {shlex.quote(self.name)}"
         new = f"{self.commit}..{_BRANCHES}{self.name}"
         count = _git(workspace, environ, "rev-list", "--count", new, "--")
         if count.code != 0:
-            return [f"The branch {self.name} is gone. Look for its commits: git reflog"]
+            return {"Branch": f"{self.name} is gone. Look for its commits: git reflog"}
         here, number = current_branch(workspace, environ), int(count.output)
-        lines = [] if here == self.name else [f"Checked out now is {here or 'no branch'}."]
+        now = "" if here == self.name else f" Checked out now is {here or 'no branch'}."
         if number:
             look = f"git log -p {shlex.quote(f'{self.before}..{self.name}')}"
-            lines.append(f"{counted(number, 'commit')} on {self.name}. Look: {look}")
-            return [*lines, f"Merge: {back} && git merge {name}"]
+            commits = f"{counted(number, 'commit')} on {self.name}."
+            return {"Branch": f"{commits}{now} Look: {look}", "Merge": merge}
         if uncommitted(workspace, environ):
-            lines.append(f"Nothing is committed on {self.name}. Look: git status")
-            commit = "git add -A && git commit"
-            return [*lines, f"Commit and merge: {commit} && {back} && git merge {name}"]
-        return [*lines, f"Nothing was done on {self.name}. Go back: {back} && git branch -d {name}"]
+            look = f"nothing is committed on {self.name}.{now} Look: git status"
+            return {"Branch": look, "Merge": f"git add -A && git commit && {merge}"}
+        forget = f"git branch -d {shlex.quote(self.name)}"
+        return {"Branch": f"nothing was done on {self.name}.{now} Go back: {back} && {forget}"}
 
     @property
     def before(self) -> str:

@@ -25,6 +25,7 @@ from ralph.runner.invocation import Invocation
 from ralph.runner.notices import EndNotice, end_notices
 from ralph.runner.plan import Plan
 from ralph.text.plain import columns
+from ralph.ui.closing import rows
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Reader
@@ -141,8 +142,9 @@ class Display:
         plan = self.lead
         branch = plan.branch if plan else None
         if plan and branch:
-            for line in branch.closing(plan.workspace, plan.environ):
-                self.console.note(line)
+            for label, text in branch.closing(plan.workspace, plan.environ).items():
+                for line in rows(label, [text]):
+                    self.console.note(line.text)
         if self.json is not None:
             used = self.board.used() if self.board else ()
             own = asdict(branch) if branch else None

@@ -62,19 +62,19 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
     else:
         several = []
     yield Line(ending_words(stop, state, briefing), _TONES.get(stop.reason, Tone.BAD))
-    yield from _rows("Done", list(_done(stop, state, briefing)))
+    yield from rows("Done", list(_done(stop, state, briefing)))
     if stop.reason is Reason.COMPLETED and not briefing.tasks:
-        yield from _rows("Proof", list(_proof(stop, state)))
-    yield from _rows("Not done", several or list(_not_done(stop, state, briefing)), Tone.NOTICE)
-    yield from _rows("Yours", list(_yours(state)), Tone.NOTICE)
+        yield from rows("Proof", list(_proof(stop, state)))
+    yield from rows("Not done", several or list(_not_done(stop, state, briefing)), Tone.NOTICE)
+    yield from rows("Yours", list(_yours(state)), Tone.NOTICE)
     turn = None if blocked else state.turn  # it was another task's
     if stop.reason in _WORTH_READING and turn is not None and turn.stream:
-        yield from _rows("Output", [turn.stream])
-    yield from _rows("Journal", [briefing.journal] if briefing.journal else [])
-    yield from _rows("Next", _next(stop, state, briefing, several), Tone.HEAD)
+        yield from rows("Output", [turn.stream])
+    yield from rows("Journal", [briefing.journal] if briefing.journal else [])
+    yield from rows("Next", _next(stop, state, briefing, several), Tone.HEAD)
 
 
-def _rows(label: str, texts: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+def rows(label: str, texts: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
     """The label before the first text, and no more lines than people read."""
     rest = len(texts) - _MOST_ROWS
     shown = texts if rest <= 1 else [*texts[:_MOST_ROWS], f"and {rest} more"]

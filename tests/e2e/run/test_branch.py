@@ -1,7 +1,6 @@
 """`--branch`: work goes to a new branch; the last lines say how to look at it and merge it."""
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -36,9 +35,9 @@ def here(project: Project) -> str:
 
 def type_last_lines(done: Done) -> None:
     """Type what the last two lines say, as a person would."""
-    look, then = (re.sub(r"^.*?: ", "", line) for line in done.err.splitlines()[-2:])
-    for line in (look, then):
-        typed = in_shell(f"GIT_EDITOR=true {line}" if " commit " not in line else line)
+    look, merge = done.err.splitlines()[-2:]
+    for line in (look.partition(" Look: ")[2], merge.removeprefix("[ralph] Merge      ")):
+        typed = in_shell(line)
         assert typed.code == 0, (line, typed.err)
 
 
@@ -65,15 +64,16 @@ def test_without_a_name_it_is_the_runs(project: Project) -> None:
 
 
 def test_a_run_that_commits_nothing_says_what_is_left_to_do(project: Project) -> None:
+    settled(project)
     done = loop(project, "--branch", "login")
-    assert_clear(done, 0, "Nothing is committed on login. Look: git status")
+    assert_clear(done, 0, "Branch     nothing is committed on login. Look: git status")
     assert done.err.splitlines()[-1].endswith(
-        "Commit and merge: git add -A && git commit && git switch main && git merge login"
+        "Merge      git add -A && git commit && git switch main && git merge login"
     )
     project.git("stash", "--all")
     project.git("switch", "-q", "main")
     done = loop(project, "--branch", "idle", script='echo "<response>DONE</response>"')
-    assert "Nothing was done on idle. Go back: git switch main && git branch -d idle" in done.err
+    assert "nothing was done on idle. Go back: git switch main && git branch -d idle" in done.err
 
 
 def test_names_and_places_where_there_can_be_no_branch(project: Project) -> None:
