@@ -51,8 +51,11 @@ OTHER_CODES = """\
 | `ralph guard check` | 2 when the command is refused |
 | `ralph sandbox run`, `ralph job` | the command's own code; 127 not found, 126 not executable |
 | `ralph status`, `logs`, `stop`, `pause`, `resume` | 2 when there is no such run |
+| `ralph resume` | 2 when the run is completed, or at a limit that was not raised |
+| `ralph notify test` | 1 when a channel failed, 2 when there is none |
+| `ralph clean` | 1 when something could not be removed |
 | `ralph tasks next` | 0 with nothing to do (`null` with `--json`) |
-| `ralph tasks import` | 2 when the list cannot be read; nothing is changed |
+| `ralph tasks import` | 1 when there is nothing to import, 2 when the list cannot be read |
 | `ralph tasks sync` | 1 while something is still untold |
 """
 
