@@ -106,8 +106,7 @@ class Display:
         task, width = plan.task, None
         if not in_json:
             width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
-        journal, limits = os.path.join(run_dir, JOURNAL), plan.limits
-        briefing = replace(plan.briefing, journal=journal, limits=limits, worker=bool(task))
+        briefing = replace(plan.briefing, journal=os.path.join(run_dir, JOURNAL), worker=bool(task))
         console = Console(
             invocation.out,
             invocation.err,

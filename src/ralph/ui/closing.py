@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ralph.journal.way_on import limits_to_raise
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import scm_task
 from ralph.kernel.limits import Limits, Spent
@@ -34,7 +35,6 @@ _NEXT = {  # what to type where nothing better is known
     Reason.INTERRUPTED: "ralph resume  # what was finished is kept",
 }
 _NEXT_OF_TASKS = {
-    Reason.LIMIT: "ralph tasks run  # goes on with the rest",
     Reason.STALLED: "ralph tasks list",
 }
 _NEXT_OF_STORIES = {
@@ -182,7 +182,8 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
     if reason in own:
         return [own[reason]]
     if reason is Reason.LIMIT:
-        return [_raised(state.spent, briefing)]
+        more = " ".join(filter(None, ("ralph resume", limits_to_raise(state))))
+        return [f"{more}  # goes on; what was spent stays counted"]
     if reason is Reason.COMPLETED:
         return list(_next_of_done(stop, state))
     if reason is Reason.CONFIG and state.turn is not None and state.turn.barred:
@@ -210,26 +211,6 @@ def _next_of_waiting(waiting: Iterable[str]) -> Iterator[str]:
         found = (re.match(words, each) for each in waiting)
         yield from [command.format(match[1]) for match in found if match][:1]
     yield "ralph tasks run  # afterwards; all that wait: ralph tasks list"
-
-
-def _raised(spent: Spent, briefing: Briefing) -> str:
-    """`ralph resume` with more of what is used up."""
-    limits, more = briefing.limits, ""
-    if briefing.iterations and spent.iterations >= briefing.iterations:
-        more = " -m +10"
-    elif limits.dollars and spent.dollars >= limits.dollars:
-        more = f" --max-cost {2 * limits.dollars:g}"
-    elif limits.seconds and spent.seconds >= limits.seconds:
-        more = f" --max-time {_as_typed(2 * limits.seconds)}"
-    return f"ralph resume{more}  # goes on; what was spent stays counted"
-
-
-def _as_typed(seconds: float) -> str:
-    """A duration as flags take it: 90s, 30m, 2h."""
-    for size, unit in ((3600, "h"), (60, "m")):
-        if seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"
 
 
 def _reviews(state: RunState) -> list[Review]:

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Fact
-from ralph.kernel.limits import Limits
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import value
@@ -45,7 +44,6 @@ class Briefing:
     stories: bool = False  # turns implement or review stories (R)
     worker: bool = False  # one of several: the end of its run is not the end
     untold: bool = False  # nobody tells the agent of the marker
-    limits: Limits = Limits()  # of the run
 
     @property
     def turn(self) -> str:

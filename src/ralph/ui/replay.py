@@ -206,7 +206,6 @@ def briefing_of(started: Started, journal: str, state: RunState | None = None) -
         attempts=started.profile == "supervise",
         tasks=tasks,
         stories=started.profile == "reviewed",
-        limits=started.limits,
     )
 
 

@@ -142,6 +142,7 @@ def test_limits_of_a_run_that_goes_on_stay(workspace: Path, here: Here) -> None:
     assert_clear(here("resume", "--max-cost", "+5"), 2, "no such limit", "--max-cost 5")
     assert_clear(here("resume", "-m", "+0"), 2, "-m")
     assert_clear(here("resume", "-m", "ten"), 2, "not a whole number")
+    assert_clear(here("resume", "--max-time", "+0s"), 2, "'+0s' is nothing")
 
 
 # ------------------------------------------------------------------ several

@@ -5,6 +5,8 @@ import sys
 import time
 from collections.abc import Callable
 
+import click
+
 from ralph.cli.base import command
 from ralph.cli.params import at_least, current_directory, dollars, duration, option
 from ralph.cli.runs.steer import Target, found, gone_error, new_one, steering
@@ -30,7 +32,14 @@ Candidate = tuple[Run, Account]
 
 def _raised(flag: str, read: Callable[[str], float]) -> Callable[[str], Raise]:
     """What follows a flag: a new total, or with + how much more."""
-    return lambda text: Raise(flag, read(text.removeprefix("+")), text.startswith("+"))
+
+    def understood(text: str) -> Raise:
+        amount = read(text.removeprefix("+"))
+        if amount <= 0:
+            raise click.BadParameter(f"{text!r} is nothing.")
+        return Raise(flag, amount, text.startswith("+"))
+
+    return understood
 
 
 @command()
