@@ -237,7 +237,7 @@ def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:
     said = f"cat >> {project.notes}/said"
     names = ("onTaskStart", "onIterationStart", "onIterationEnd", "onTaskEnd")
     hooks = {**dict.fromkeys(names, said), "onAnomaly": "exit 3"}
-    notify = {"command": f"cat > {project.notes}/notified"}
+    notify = {"command": f"cat >> {project.notes}/notified"}
     project.settings(hooks=hooks, notify=notify)
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "settings")
@@ -251,8 +251,9 @@ def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:
         *((name, "C") for name in names),
     ]
     assert [h["success"] for h in heard if h["hook"] == "onTaskEnd"] == [False, True]
-    notified = json.loads((project.notes / "notified").read_text())
+    notified, ended = map(json.loads, (project.notes / "notified").read_text().splitlines())
     assert (notified["event"], notified["taskId"]) == ("blocked", "A")
+    assert (ended["event"], ended["tasks_done"]) == ("ended", ["C"])
 
 
 def test_the_prompt_has_the_projects_papers_and_what_was_learned(project: Project) -> None:
