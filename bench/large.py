@@ -40,7 +40,7 @@ class Repository:
             file.write('{"guardrails": [{"command": "true"}], "scm": {"tasks": ["commit"]}}\n')
         # As people have it: packed, and nothing left for git to collect meanwhile.
         for words in (*GIT, ("gc", "-q", "--force")):
-            self._call("git", *words)
+            self._call("git", "-c", "gc.auto=0", *words)  # else two may tidy up at once
 
     def status(self) -> float:
         """Milliseconds of one `git status`."""
