@@ -161,7 +161,7 @@ def test_what_others_say_never_counts(session: Session, line: dict[str, object])
 def test_a_promise_only_in_tool_output_is_named(session: Session) -> None:
     session.starts()
     session.writes({**FOREIGN["a tool"], "timestamp": moment()})
-    assert "appeared only in tool output" in session.held("hm")
+    assert "stood only in tool output" in session.held("hm")
 
 
 def test_what_was_before_the_loop_is_neither_promise_nor_work(session: Session) -> None:

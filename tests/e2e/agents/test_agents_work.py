@@ -39,7 +39,7 @@ def test_a_tag_in_tool_output_only_does_not_complete(world: World) -> None:
     (turn,) = run.turns
     assert turn["claims"] == []
     assert [claim["raw"] for claim in turn["overheard"]] == [DONE]
-    near_miss = "appeared only in tool output"
+    near_miss = "stood only in tool output"
     assert near_miss in run.closings[0]["notes"][0]
     assert near_miss in run.err
 

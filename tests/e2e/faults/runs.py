@@ -14,7 +14,7 @@ from ralph.journal.journal import JOURNAL, read_journal
 from ralph.kernel.facts import Fact
 
 COMMANDS = {  # {says} is what the agent is told to say, which is its prompt
-    "run": ("run", "-p", "{says}"),
+    "run": ("run", "--no-tell-completion", "-p", "{says}"),
     "supervise": ("supervise", "--task-dir", "task", "--max-restarts", "1", "-p", "{says}"),
 }
 PATIENCE = 40.0  # seconds for what must happen
