@@ -1,4 +1,4 @@
-"""The branch that a run makes for its work (ADR 39). Only the standard library stands behind it."""
+"""The branch that a run makes for its work (ADR 36). Only the standard library stands behind it."""
 
 import os
 import shlex
