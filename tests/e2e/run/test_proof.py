@@ -102,7 +102,7 @@ def test_a_check_does_not_write_prompts(stage: Stage) -> None:
         assert "Approve" not in (stage.path / "ralph" / name).read_text()
     if stage.command == "prd":
         assert "Approve" not in (stage.committed("ralph/prompt.md") or "")
-        assert "ralph: correct tasks.json" in stage.git("log", "--format=%s")
+        assert "ralph: correct prd.md, prompt.md" in stage.git("log", "--format=%s")
 
 
 @everywhere

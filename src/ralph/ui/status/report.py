@@ -225,7 +225,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
             [Line(_against(str(report.iteration), report.limits.iterations))],
         )
         yield "Spent", [Line(_spent_words(report))]
-    proof = proof_words(state) if state.stop is None else ""
+    proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
     yield "Found", list(found_lines(state)) if state.stop is None else []
