@@ -75,7 +75,6 @@ def test_blocks_of_text_are_joined_by_newlines() -> None:
         ToolEnd("1", DONE),
         Thinking(DONE),
         Text(DONE, Speaker.SUBAGENT),
-        Text(DONE, Speaker.PROMPT),
         Text(DONE, Speaker.HOOK),
         Text(DONE, Speaker.HOST),
     ],
@@ -84,6 +83,12 @@ def test_only_the_assistant_may_claim(event: AgentEvent) -> None:
     """ADR 3: "Only assistant text of this turn"; the rest is overheard."""
     turn = collected(event, Text("I read it."))
     assert (turn.text, turn.claims, turn.overheard) == ("I read it.", (), (Claim(DONE),))
+
+
+def test_the_prompt_is_not_even_overheard() -> None:
+    """Ralph tells the agent the tag in it: its echo is no near miss."""
+    turn = collected(Text(DONE, Speaker.PROMPT), Text("I read it."))
+    assert (turn.claims, turn.overheard) == ((), ())
 
 
 def test_a_few_overheard_tags_are_enough() -> None:

@@ -33,7 +33,7 @@ def looping(world: World) -> World:
 
 def typed(world: World, prompt: str) -> Json:
     """The loop that a prompt has begun, when its session is over."""
-    world.run("-p", prompt, "-m", "1")
+    world.run("-p", prompt, "-m", "1", "--no-tell-completion")  # the command gets all of it
     [found] = json.loads(ralph(world, "loop", "list", "--json"))
     assert isinstance(found, dict)
     return found

@@ -100,6 +100,8 @@ class Collector:
                 self._overhear(output)
             case events.Text(text=text, speaker=events.Speaker.ASSISTANT):
                 self._said(text)
+            case events.Text(speaker=events.Speaker.PROMPT):
+                pass  # Ralph itself names the tag in there
             case events.Text(text=text) | events.Thinking(text=text):
                 self._overhear(text)
             case events.Question(text=text):
