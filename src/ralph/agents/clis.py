@@ -189,7 +189,7 @@ _FORMER, _PRESENT = "--full-auto", "-s workspace-write"
 _READ_ONLY = "--sandbox=read-only"  # in every version; it may still look at the changes
 _BYPASSES = (_FORMER, "--yolo", "--dangerously-bypass-approvals-and-sandbox", "--approve-for-me")
 # Also `-sread-only`, and `sandbox_mode=...` behind `-c` or stuck to it.
-_CHOOSES_SANDBOX = re.compile(
+_CHOOSES_SANDBOX = (
     rf"-s|(?:-c)?sandbox_mode(?:=|$)|(?:-c|--config)=sandbox_mode"
     rf"|(?:--sandbox|{'|'.join(_BYPASSES)})(?:=|$)"
 )
@@ -204,7 +204,7 @@ def _codex(request: Request) -> Launch:
         kept = without(flags, ("-s", "--sandbox"), _BYPASSES)
         flags = (*(flag for flag in kept if not flag.startswith("-s")), _READ_ONLY)
     argv = [*command, "e", *flags, *request.model_by("-m")]
-    if not any(map(_CHOOSES_SANDBOX.match, flags)):
+    if not any(re.match(_CHOOSES_SANDBOX, flag) for flag in flags):
         argv += _choices_of_codex(request.help_text())[0].flag.split()
     argv += ["--json"] if request.stream else []
     answer = None

@@ -7,14 +7,13 @@ from ralph.kernel.turn import Ending, Turn
 
 _LONGEST = 300  # characters of a line
 _MOST_LINES = 2  # of an agent's own words: who says more has begun to work
-_LOGIN = re.compile(
+_LOGIN = (  # compiled when a turn has failed
     r"please run /login|please (?:log|sign) ?in\b|not (?:logged|signed) in\b|not authenticated"
     r"|invalid (?:api key|authentication credentials)"
     r"|(?:no|missing|set an?) (?:api key|auth method)"
     r"|api key (?:is |was )?(?:missing|invalid|required|not (?:found|set|valid))"
     r"|(?:run|use|try) `?[\w-]+ (?:auth )?login\b|authentication (?:failed|required)"
-    r"|(?:token|session|login) (?:has |is )?expired",
-    re.IGNORECASE,
+    r"|(?:token|session|login) (?:has |is )?expired"
 )
 
 
@@ -28,5 +27,5 @@ def login_words(turn: Turn) -> str:
         return ""
     message = failure.message if failure is not None else ""
     printed = (*turn.stray.splitlines(), *message.splitlines(), *said, *turn.stderr.splitlines())
-    asking = (line.strip() for line in printed if _LOGIN.search(line))
+    asking = (line.strip() for line in printed if re.search(_LOGIN, line, re.IGNORECASE))
     return next(asking, "")[:_LONGEST]

@@ -100,10 +100,9 @@ class Collector:
                 self._overhear(output)
             case events.Text(text=text, speaker=events.Speaker.ASSISTANT):
                 self._said(text)
-            case events.Text(speaker=events.Speaker.PROMPT):
-                pass  # Ralph itself names the tag in there
             case events.Text(text=text) | events.Thinking(text=text):
-                self._overhear(text)
+                # In a prompt Ralph itself names the tag.
+                self._overhear("" if event == events.Text(text, events.Speaker.PROMPT) else text)
             case events.Question(text=text):
                 self._question = text
             case events.RateLimited():

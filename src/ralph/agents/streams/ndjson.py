@@ -24,11 +24,8 @@ _TELLING = (
     *("url", "subject", "description", "query", "prompt", "path"),
 )
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])"
-_AMOUNTS = re.compile(_AMOUNT, re.IGNORECASE)
-_RETRY = re.compile(
-    rf"(?:try again in|retry in|retry after|reset after) ((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)",
-    re.IGNORECASE,
-)
+# A pattern of text: it is compiled when a service says to wait, and not before every run.
+_RETRY = rf"(?:try again in|retry in|retry after|reset after) ((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TODO_STATUSES = {
     "in_progress": TodoStatus.ACTIVE,
@@ -173,10 +170,11 @@ def session_begins(session: object, model: object = None) -> Progress:
 def retry_after(message: str) -> float | None:
     """Seconds that a service's words say to wait: "try again in 1.2s", "reset after 1h20m", "retry
     in 2 hours and 5 minutes"."""
-    told = _RETRY.search(message)
+    told = re.search(_RETRY, message, re.IGNORECASE)
     if told is None:
         return None
-    amounts = ((float(number), unit.lower()) for number, unit in _AMOUNTS.findall(told[1]))
+    found = re.findall(_AMOUNT, told[1], re.IGNORECASE)
+    amounts = ((float(number), unit.lower()) for number, unit in found)
     return sum(number * _SECONDS[unit if unit == "ms" else unit[0]] for number, unit in amounts)
 
 
