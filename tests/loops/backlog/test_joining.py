@@ -199,6 +199,24 @@ def test_a_branch_that_moves_in_the_last_moment_takes_nothing(crew: Crew) -> Non
     assert not (crew.top / "new").exists()
 
 
+class Twice(Repository):
+    """The last git of a killed run moves the branch, before the resumed run does."""
+
+    def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
+        if words[0] == "update-ref":
+            super().run(*words)
+        return super().run(*words, stdin=stdin, index=index)
+
+
+def test_what_the_last_git_of_a_killed_run_has_landed_is_not_merged_again(crew: Crew) -> None:
+    """A task is committed once, also where a git process outlives the run that started it."""
+    crew.write(crew.own, "new", "mine\n")
+    assert crew.landed(crew.with_project(Twice(crew.joining.project.place, os.environ))) == ""
+    assert git(crew.top, "rev-parse", "HEAD") == git(crew.own, "rev-parse", "HEAD")
+    assert git(crew.top, "status", "--porcelain", "--untracked-files=no") == ""
+    assert (crew.top / "new").read_text() == "mine\n"
+
+
 class FullDisk(Repository):
     """No branch can be moved."""
 
