@@ -65,7 +65,9 @@ def test_ten_more_in_the_morning(workspace: Path, here: Here) -> None:
     raised = [fact.raised for fact in facts() if isinstance(fact, Resumed)]
     assert raised == [(("maximumIterations", 3),), (("maximumIterations", 30),)]
     assert "Iteration 4/30 starting" in here("logs").out
-    assert_clear(here("resume", "-m", "+5"), 2, "it has ended (completed", "Start a new one")
+    for named in ((), (run,)):
+        done = here("resume", *named, "-m", "+5")
+        assert_clear(done, 2, "it has ended (completed", "Start a new one")
     assert status(here)["resume"] is None
     assert len(calls(agent)) == 4
 
