@@ -5,25 +5,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from kits import review_cases
+
 Json = dict[str, Any]
 
 
 def story(number: int = 1, **fields: Any) -> Json:  # noqa: ANN401
     """A story that is right, as far as the fields say nothing else."""
-    return {
-        "id": f"US-{number:03}",
-        "title": f"Story {number}",
-        "description": "",
-        "acceptanceCriteria": ["it works"],
-        "priority": number,
-        "passes": False,
-        "reviewStatus": None,
-        "reviewCount": 0,
-        "reviewFeedback": "",
-        "notes": "",
-        "dependsOn": [],
-        **fields,
-    }
+    given = {"title": f"Story {number}", "priority": number}
+    return review_cases.story(f"US-{number:03}", **given | fields)
 
 
 def approved(number: int = 1, reviews: int = 1, **fields: Any) -> Json:  # noqa: ANN401

@@ -9,6 +9,8 @@ from typing import Any
 
 from run_support import Done, ralph
 
+from kits.review_cases import story
+
 GOOD, BAD = "good\n", "bad\n"
 # `work` is what a test has the agent do in its n-th turn; then it claims that all is done.
 AGENT = r"""
@@ -39,18 +41,7 @@ if command == "prd":
     subprocess.run({commit!r}, shell=True)
 print("<response>DONE</response>" if command == "run" else "<promise>COMPLETE</promise>")
 """
-STORY = {
-    "id": "US-1",
-    "title": "It works",
-    "description": "",
-    "acceptanceCriteria": ["It does"],
-    "priority": 1,
-    "passes": False,
-    "reviewStatus": None,
-    "reviewCount": 0,
-    "reviewFeedback": "",
-    "notes": "",
-}
+STORY = story("US-1", title="It works", acceptanceCriteria=["It does"])
 
 
 class Stage:
