@@ -217,8 +217,9 @@ def _notes(
     if host.is_portable(scope):
         notes.append("They may be committed: they call the ralph on PATH, if there is one.")
         if shutil.which("ralph", path=environ.get("PATH")) is None:
-            only = f"for you alone: ralph plugin install --agent {host.agent} --user"
-            notes.append(f"There is none on yours now: install Ralph by pipx, or {only}")
+            off = f"ralph plugin uninstall --agent {host.agent} --{scope}"
+            own = f"ralph plugin install --agent {host.agent} --user"
+            notes.append(f"There is none on yours now: install Ralph by pipx, or: {off} && {own}")
     return notes
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 from collections.abc import Mapping
 
 from ralph.doctor.checks import Check, ok, warning
@@ -18,7 +17,6 @@ from ralph.kernel.value import value
 
 _MARK = "ralph@"  # a plugin is NAME@MARKETPLACE
 _HERE = (".claude/settings.json", ".claude/settings.local.json")
-_ON_PATH = "ralph on PATH"
 _LARGEST = 4_000_000
 _LIFT = f'in claude\'s settings: "env": {{"{CAP}": "0"}}'
 
@@ -115,19 +113,20 @@ def ralph_hooks(machine: Machine) -> Check:
     if not there:
         return ok("ralph hooks", "none here; to put them in: ralph plugin install")
     for agent, commands in there.items():
-        gone = (_missing(command, machine.environ.get("PATH")) for command in commands)
-        if missing := next(filter(None, gone), ""):
+        missing = next(filter(None, (_missing(command, machine) for command in commands)), "")
+        if missing == "ralph":
+            gone = f"those of {agent} call ralph, which is not on PATH"
+            return warning("ralph hooks", gone, "Install it: pipx install ralph-engine")
+        if missing:
             remedy = f"Put them in anew: ralph plugin install --agent {agent}"
-            if missing == _ON_PATH:
-                remedy = "Install it: pipx install ralph-engine"
             return warning("ralph hooks", f"those of {agent} need {missing}, which is gone", remedy)
     return ok("ralph hooks", f"here for {', '.join(there)}")
 
 
-def _missing(command: str, path: str | None) -> str:
+def _missing(command: str, machine: Machine) -> str:
     """The program that a hook needs and that is not there; "" if it is."""
     if command.startswith(ON_PATH):
-        return "" if shutil.which("ralph", path=path) else _ON_PATH
+        return "" if machine.which("ralph") else "ralph"
     try:
         program = shlex.split(command)[0]
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What `ralph init` proposes: the agent, the checks, commits and the sandbox, as they are here."""
+"""Proposals of `ralph init`: the agent, the checks, commits and the sandbox, as they are here."""
 
 import os
 import sys
@@ -13,10 +13,11 @@ from ralph.doctor.git import git_identity
 from ralph.doctor.machine import Machine
 from ralph.errors import RalphError
 from ralph.files.state_dir import state_root
+from ralph.files.state_home import state_home
 from ralph.git.repository import is_repository
 from ralph.kernel.value import value
 from ralph.sandbox.credentials import login_path
-from ralph.settings.detect.found import checks_of, guardrails
+from ralph.settings.detect.found import COMMITS, checks_of, guardrails
 from ralph.settings.detect.project import ProposedCheck
 
 
@@ -45,7 +46,7 @@ class Proposals:
         found = {
             "agent": agent or None,
             "guardrails": guardrails(self.checks) or None,
-            "scm": {"command": "git", "tasks": ["commit"]} if self.commits else None,
+            "scm": COMMITS if self.commits else None,
             "sandbox": "auto" if self.sandbox else None,
         }
         return {key: setting for key, setting in found.items() if setting is not None}
@@ -65,7 +66,9 @@ def look(machine: Machine, command: str | None) -> Proposals:
         kind = kind_of(words[0])
         environment = agent_environment(machine.environ, kind)
         candidate = Candidate(kind, words, machine.which(words[0]) or words[0], environment)
-        agent = Examiner(machine, _cache(machine), may_ask=True)(candidate)
+        root = state_home(machine.environ)
+        cache = os.path.join(root, "probes.json") if root else ""
+        agent = Examiner(machine, cache, may_ask=True)(candidate)
         login, remedy = _login(agent, environment.values)
         todo += [remedy] if remedy else []
     commits = is_repository(machine.workspace) and machine.which("git") is not None
@@ -82,7 +85,7 @@ def look(machine: Machine, command: str | None) -> Proposals:
 
 
 def _login(agent: KnownAgent, environ: Mapping[str, str]) -> tuple[str, str]:
-    """What pays for it, and what to do if nothing does, as far as that can be seen."""
+    """How the agent is paid or logged in, and the remedy if it is not, as far as can be seen."""
     if agent.credential != OWN_LOGIN:
         return (f"paid by {agent.credential}" if agent.credential else ""), ""
     path = login_path(agent.kind, environ)
@@ -94,7 +97,7 @@ def _login(agent: KnownAgent, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _git_lacks(machine: Machine) -> list[str]:
-    """What to do so that git can commit a run's work."""
+    """Steps that are needed before git can commit a run's work."""
     todo, identity = [], git_identity(machine)
     if identity is not None and identity.state is not CheckState.OK:
         todo.append(f"Tell git who commits: {identity.remedy}")
@@ -118,11 +121,3 @@ def _sandbox(machine: Machine) -> str:
     finally:
         overlay.LAUNCHER.close()
     return found.name if found.can.contain and found.can.rollback else ""
-
-
-def _cache(machine: Machine) -> str:
-    """The file that keeps what agents say of their flags, for the runs to come."""
-    try:
-        return os.path.join(state_root(machine.environ), "probes.json")
-    except RalphError:
-        return os.devnull

@@ -33,14 +33,6 @@ def refuse_own_run(environ: Mapping[str, str], run: Run, command: str) -> None:
         raise _refusal(f"{command} a run", _UNSEEN)
 
 
-def refuse_agents(environ: Mapping[str, str], deed: str) -> None:
-    """For what no agent may do, whosever runs it is about."""
-    if runs_above():
-        raise _refusal(deed, "a run has started this process")
-    if _named(environ):
-        raise _refusal(deed, "RALPH_RUN names a run")
-
-
 def refuse_unseen(environ: Mapping[str, str], command: str) -> None:
     """For a run that was not found: in a sandbox the agent's own is hidden."""
     if UNKNOWN in runs_above() or _is_nowhere(environ, _named(environ)):

@@ -54,17 +54,17 @@ def warn(*words: str) -> None:
     Channel(sys.stderr).write([f"[ralph] {shown(each)}" for each in words])
 
 
+_CLAIM = "Within a turn say <promise>COMPLETE</promise>; the run checks it. "
+_PEOPLE = "People type this in a terminal of their own."
+
+
 def is_agents(environ: Mapping[str, str]) -> bool:
     """True if an agent calls us within its turn, or something that a run checks it with."""
     return bool(environ.get("RALPH_RUN")) or bool(runs_above())
 
 
-def refuse_agents(environ: Mapping[str, str], what: str) -> None:
-    """Only people and the run itself say what is done: an agent's word is a claim."""
+def refuse_agents(environ: Mapping[str, str], what: str, remedy: str = _CLAIM) -> None:
+    """Only people and the run itself may do this: an agent's word is a claim."""
     if is_agents(environ):
         why = "RALPH_RUN is set" if environ.get("RALPH_RUN") else "a run has started this process"
-        raise ConfigError(
-            f"an agent may not {what}: {why}",
-            "Within a turn say <promise>COMPLETE</promise>; the run checks it. "
-            "People type this in a terminal of their own.",
-        )
+        raise ConfigError(f"an agent may not {what}: {why}", f"{remedy}{_PEOPLE}")

@@ -20,7 +20,7 @@ from ralph.runner.kept import keep_plan
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
 from ralph.runner.workplace import Workplace
-from ralph.settings.detect.found import checks_of, guardrails
+from ralph.settings.detect.found import COMMITS, checks_of, guardrails
 from ralph.settings.load import ASSUMED, changed
 
 _AT_ONCE = 0.1  # seconds that a trial may still take after Ctrl+C
@@ -33,7 +33,7 @@ def assumptions(workspace: str, environ: Mapping[str, str]) -> dict[str, Any]:
     rails = guardrails(checks_of(workspace, environ))
     found = {"guardrails": [{**rail, "timeout": _PATIENCE} for rail in rails]}
     if is_repository(workspace) and shutil.which("git", path=environ.get("PATH")):
-        return {**found, "scm": {"command": "git", "tasks": ["commit"]}}
+        return {**found, "scm": COMMITS}
     return found if rails else {}
 
 

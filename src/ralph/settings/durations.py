@@ -36,7 +36,7 @@ def _in_seconds(value: object, hint: object) -> object:
 
 def _number(text: str) -> float | None:
     seconds = seconds_of(text)
-    return int(seconds) if seconds is not None and seconds == int(seconds) else seconds
+    return int(seconds) if seconds is not None and seconds.is_integer() else seconds
 
 
 def _is_duration(hint: object) -> bool:

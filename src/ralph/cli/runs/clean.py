@@ -11,7 +11,7 @@ from ralph.cli.params import at_least, current_directory, option, print_lines, t
 from ralph.files.disk_use import size_words
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.runs import projects
-from ralph.journal.write_access import refuse_agents
+from ralph.runner.arguments import refuse_agents
 from ralph.runner.cleaning import SANDBOX, Remains, Terms, remains, remove
 from ralph.text.plain import plain
 from ralph.text.words import counted
@@ -42,7 +42,7 @@ def clean(*, older: float, keep: int, here: bool, dry_run: bool, in_json: bool) 
 
     Exit codes: 0, 1 when something could not be removed, or 2.
     """
-    refuse_agents(os.environ, "remove the records of runs")
+    refuse_agents(os.environ, "remove the records of runs", "")
     root = state_root(os.environ)
     places = [project_dir(root, current_directory())] if here else projects(root)
     found = [*remains(places, os.environ, Terms(older, keep, time.time()))]

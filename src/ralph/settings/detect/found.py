@@ -7,6 +7,7 @@ from typing import Any
 
 from ralph.settings.detect.project import Project, ProposedCheck
 
+COMMITS = {"command": "git", "tasks": ["commit"]}  # what a repository is proposed as `scm`
 ROLES = ("test", "lint", "build")  # in the order in which they run
 # A module each, with `checks(project)`, and the files that speak for it. What the project wrote for
 # people to type goes before what a language implies, role by role.

@@ -21,7 +21,8 @@ _BUILTIN = frozenset(
     {"cd", "echo", "exit", "export", "false", "for", "if", "set", "test", "true", "while"}
 )
 _MANAGERS = ("npm", "pnpm", "yarn", "bun")
-_USELESS = ("no test specified", "--watch")  # npm's placeholder, and what would never end
+# npm's placeholder, and what would never end.
+_USELESS = re.compile(r"no test specified|--watch\w*(?!\w|=false)")
 
 
 def checks(project: Project) -> Iterator[ProposedCheck]:
@@ -33,7 +34,7 @@ def checks(project: Project) -> Iterator[ProposedCheck]:
     useful = {
         name: words
         for name, words in scripts_of(package).items()
-        if words.strip() and not any(useless in words for useless in _USELESS)
+        if words.strip() and not _USELESS.search(words)
     }
     types = next(iter(by_role(useful, {"lint": _TYPES})), None)
     for role, script in (*by_role(useful, _SCRIPTS), *([types] if types else [])):

@@ -1,5 +1,6 @@
 """Many runs, a line for each."""
 
+import shlex
 from typing import Any
 
 from ralph.kernel.facts import Started
@@ -77,8 +78,8 @@ def listing(entries: list[Entry], now: float, style: Style) -> list[str]:
     lines += [style.paint(line, Tone.BAD) for line in wrong]
     for entry in entries:
         for task in entry.asks:
-            where = tidy_path(entry.started.workspace) if entry.started else "."
-            lines.append(f'{entry.run} asks: ralph tasks -C {where} answer {task} "..."')
+            where = shlex.quote(entry.started.workspace) if entry.started else "."
+            lines.append(tidy_path(f'{entry.run} asks: ralph tasks -C {where} answer {task} "..."'))
     return lines
 
 
