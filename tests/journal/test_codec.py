@@ -30,6 +30,7 @@ def test_what_a_line_looks_like() -> None:
         Boundary.CLOSING,
         Continue((Feedback("lint failed", Placement.PREPEND),)),
         findings=(Finding("make lint", "lint failed", Placement.PREPEND, 2),),
+        rule="Objections",
     )
     assert encode(fact) == {
         "type": "decided",
@@ -55,6 +56,7 @@ def test_what_a_line_looks_like() -> None:
         "progressed": None,
         "notes": [],
         "final": False,
+        "rule": "Objections",
     }
 
 

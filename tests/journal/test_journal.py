@@ -19,6 +19,7 @@ from ralph.journal.runs import Facts
 from ralph.kernel.claims import Claim
 from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import (
+    Asked,
     Assigned,
     Began,
     Checked,
@@ -53,7 +54,7 @@ from ralph.kernel.verdict import (
     Verdict,
     Wait,
 )
-from ralph.kernel.world import Snapshot, Stand
+from ralph.kernel.world import Origin, Request, Snapshot, Stand
 
 FINDING = Finding("make test", "it\nfails \u2028 \x00 'é' 😀", Placement.PREPEND, 2, "log", "gist")
 TURN = Turn(
@@ -86,6 +87,7 @@ FACTS: tuple[Fact, ...] = (
     Began(3.0, 1, Assignment("prompt", "title", Mode.REVIEW), Snapshot("t", (("a", "b"),)), "c"),
     Ended(4.0, TURN),
     Ended(4.0, Turn()),
+    Asked(4.2, Request("7f", "note", Origin.WEB, 2.4, "Mind the tests.", "T-1")),
     Launching(4.5, Role.WORK, "claude", "/run/001.stream"),
     Landed(4.9, kept=False, count=2, held=("a",), spared=("b: why",), saved="/s"),
     Checking(5.0, "make test"),

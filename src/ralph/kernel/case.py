@@ -80,11 +80,17 @@ Ladder = tuple[Rule, ...]
 
 def decide(case: Case, ladder: Ladder) -> Answer | None:
     """The first rule that answers wins. Only at `watching` may all of them be silent."""
+    found = decided_by(case, ladder)
+    return found[0] if found else None
+
+
+def decided_by(case: Case, ladder: Ladder) -> tuple[Answer, Rule] | None:
+    """The same, with the rule that answered."""
     for rule in ladder:
         answer = rule(case)
         if answer is None:
             continue
         legal = isinstance(answer, LEGAL[case.boundary])
         assert legal, f"{rule!r} answered {answer!r}, which is not legal at {case.boundary}"
-        return answer
+        return answer, rule
     return None

@@ -8,15 +8,18 @@ special: `run` with the state that the journal folds to.
 """
 
 from ralph.errors import AbortedError
-from ralph.kernel.case import Case, decide
-from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled
+from ralph.kernel.case import Case, decide, decided_by
+from ralph.kernel.facts import Asked, Began, Decided, Ended, Fact, Settled
 from ralph.kernel.ports import Policy, Ports, survey, watcher
+from ralph.kernel.prompt import noted, place
 from ralph.kernel.proving import prove
+from ralph.kernel.rules import short_name
 from ralph.kernel.state import NEW, Phase, RunState, fold
 from ralph.kernel.tasks.task import Backlog, Mode
 from ralph.kernel.turn import Ending, Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, Verdict
+from ralph.kernel.world import NOTE, Signals
 
 
 def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
@@ -43,10 +46,13 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     for fact in policy.look(ports, state):
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.OPENING)
-    verdict = _verdict(case, policy)
-    state = _record(ports, state, Decided(ports.clock.now(), Boundary.OPENING, verdict))
+    state = _hear(ports, state, case.signals)
+    verdict, rule = _verdict(replace(case, state=state), policy)
+    decided = Decided(ports.clock.now(), Boundary.OPENING, verdict, rule=rule)
+    state = _record(ports, state, decided)
     if not isinstance(verdict, Continue):
         return state
+    state = _hear(ports, state, case.signals, notes=True)
     assignment = policy.select(case)
     assert assignment is not None, "a ladder let a turn begin with nothing to do"
     iteration = state.iteration if state.again else state.iteration + 1
@@ -76,7 +82,8 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 def _order(policy: Policy, case: Case) -> Order:
     at = case.state.assignment
     role = Role.REVIEW if at is not None and at.mode is Mode.REVIEW else Role.WORK
-    return Order(policy.compose(case), case.state.iteration, role, policy.allowance(case))
+    prompt = place(policy.compose(case), noted(case.state))
+    return Order(prompt, case.state.iteration, role, policy.allowance(case))
 
 
 def first_order(policy: Policy, backlog: Backlog, now: float) -> Order | None:
@@ -104,7 +111,8 @@ def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
         state = _record(ports, state, case.proof)
     # Asked again: a signal may have come while the gates ran.
     case = replace(case, signals=ports.world.signals(), now=ports.clock.now())
-    return _record(ports, state, _judgement(policy, ports, case))
+    state = _hear(ports, state, case.signals)
+    return _record(ports, state, _judgement(policy, ports, replace(case, state=state)))
 
 
 def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
@@ -118,6 +126,7 @@ def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
             if isinstance(fact, Settled):
                 return state
     except AbortedError as error:
+        state = _hear(ports, state, ports.world.signals())
         verdict = Stop(Reason.INTERRUPTED, error.message)
     return _record(ports, state, Settled(ports.clock.now(), verdict))
 
@@ -148,23 +157,37 @@ def _proven(policy: Policy, ports: Ports, state: RunState, boundary: Boundary) -
 
 def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
     law = {gate.name for gate in policy.law}
+    verdict, rule = _verdict(case, policy)
     return Decided(
         ports.clock.now(),
         case.boundary,
-        _verdict(case, policy),
+        verdict,
         findings=case.findings,
         checked=case.checked,
         progressed=case.progressed,
         notes=policy.notes(case),
         final=any(finding.gate in law for finding in case.findings),
+        rule=rule,
     )
 
 
-def _verdict(case: Case, policy: Policy) -> Verdict:
-    answer = decide(case, getattr(policy, case.boundary))
-    assert answer is not None, "a ladder must end in an answer"
+def _verdict(case: Case, policy: Policy) -> tuple[Verdict, str]:
+    """The verdict, and the name of the rule that gave it."""
+    found = decided_by(case, getattr(policy, case.boundary))
+    assert found is not None, "a ladder must end in an answer"
+    answer, rule = found
     assert not isinstance(answer, Cut)
-    return answer
+    return answer, short_name(rule)
+
+
+def _hear(ports: Ports, state: RunState, signals: Signals, *, notes: bool = False) -> RunState:
+    """Record the requests that are new. Notes are heard only where a turn is sure to begin: they
+    are for its prompt, and for no other worker's."""
+    for request in signals.requests:
+        is_ours = request.request != NOTE or (notes and ports.world.take(request))
+        if is_ours and request.id not in state.heard:
+            state = _record(ports, state, Asked(ports.clock.now(), request))
+    return state
 
 
 def _record(ports: Ports, state: RunState, fact: Fact) -> RunState:

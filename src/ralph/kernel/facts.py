@@ -7,7 +7,7 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Verdict
-from ralph.kernel.world import Snapshot, Stand
+from ralph.kernel.world import Request, Snapshot, Stand
 
 
 @value
@@ -36,6 +36,14 @@ class Resumed:
     pid: int
     limits: Limits | None = None  # from here on; None: as before
     raised: tuple[tuple[str, float], ...] = ()  # settings that a person gave the run for it
+
+
+@value
+class Asked:
+    """The run has heard a request of a person's."""
+
+    time: float
+    request: Request
 
 
 @value
@@ -128,6 +136,7 @@ class Decided:
     progressed: bool | None = None
     notes: tuple[str, ...] = ()  # near misses and other words for people
     final: bool = False  # the law has put something back, and would not find it again
+    rule: str = ""  # the name of the rule that answered
 
 
 @value
@@ -185,6 +194,7 @@ class Settled:
 Fact = (
     Started
     | Resumed
+    | Asked
     | Began
     | Launching
     | Ended

@@ -13,7 +13,7 @@ from ralph.kernel.tasks.task import Assignment, Backlog
 from ralph.kernel.turn import Order, Pulse, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Boundary, Cut, Stop, Verdict
-from ralph.kernel.world import Signals, Snapshot, Stand
+from ralph.kernel.world import Request, Signals, Snapshot, Stand
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -37,6 +37,9 @@ class World(Protocol):
 
     def checkpoint(self) -> str:
         """A name for the work as it is now, by which it can be had back; "" where nobody can."""
+
+    def take(self, request: Request) -> bool:
+        """Take a note for the turn that is about to begin; False if another worker was faster."""
 
 
 class Trees:
@@ -78,6 +81,7 @@ class Workspace:
     progress: Callable[[], str] | None = None
     protected: Callable[[], tuple[tuple[str, str], ...]] = tuple  # (path, digest)
     trees: Trees = Trees()
+    take: Callable[[Request], bool] = lambda _: True  # a note, before another worker does
 
     def snapshot(self) -> Snapshot:
         try:

@@ -60,6 +60,12 @@ def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
     return (Feedback(notice, Placement.PREPEND),) if state.cut_off else ()
 
 
+def noted(state: RunState) -> tuple[Feedback, ...]:
+    """Notes that people have left for this turn."""
+    notes = (note for note in state.notes if note.task in ("", state.task))
+    return tuple(Feedback(f"A note from the person you work for:\n{note.text}") for note in notes)
+
+
 def landed(state: RunState) -> tuple[Feedback, ...]:
     """A notice about changes of the last turn that are not in the project."""
     last, notes = state.landed, []

@@ -24,7 +24,7 @@ from ralph.kernel.verdict import (
     Wait,
     is_interrupted,
 )
-from ralph.kernel.world import Snapshot
+from ralph.kernel.world import NOTE, Request, Snapshot
 
 
 class Phase(Enum):
@@ -94,6 +94,8 @@ class RunState:
     pushed: tuple[tuple[str, str], ...] = ()  # by each SCM task that pushes, the last commit
     owed: tuple[facts.Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
     claimed: bool = False  # some turn wrote a <response> tag
+    heard: frozenset[str] = frozenset()  # the ids of all requests of people so far
+    notes: tuple[Request, ...] = ()  # of these, the notes that no turn was judged with yet
     crew: tuple[facts.Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
     recalled: Stop | None = None  # what ended a worker, and so ends the run
@@ -176,7 +178,12 @@ def _at(state: RunState, fact: facts.Fact) -> RunState:
 
 def _noted(
     state: RunState,
-    fact: facts.Launching | facts.Landed | facts.Proved | facts.Moved | facts.Assigned,
+    fact: facts.Launching
+    | facts.Landed
+    | facts.Proved
+    | facts.Asked
+    | facts.Moved
+    | facts.Assigned,
 ) -> RunState:
     """Facts that change a field or two."""
     match fact:
@@ -186,6 +193,9 @@ def _noted(
             return replace(state, landed=fact)
         case facts.Proved():
             return replace(state, proof=fact, commit=fact.commit)
+        case facts.Asked(request=request):
+            notes = (*state.notes, request) if request.request == NOTE else state.notes
+            return replace(state, heard=state.heard | {request.id}, notes=notes)
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
@@ -335,6 +345,7 @@ def _judged(state: RunState, fact: facts.Decided) -> RunState:
         findings=fact.findings,
         objected=repeated(state.objected, fact.findings) if fact.checked else state.objected,
         checked=fact.checked,
+        notes=tuple(note for note in state.notes if note.task not in ("", state.task)),
     )
     if isinstance(fact.verdict, Continue) and fact.verdict.after:
         return replace(state, wake=fact.time + fact.verdict.after)

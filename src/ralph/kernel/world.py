@@ -1,11 +1,37 @@
 """The world outside a run: signals, and the state of the workspace."""
 
+from enum import StrEnum
+
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
 from ralph.text.words import duration
 
 HEAD, REFS, SETTINGS = "HEAD", "git's refs", "git's settings"  # they change beside the files
 OF_GIT = frozenset({HEAD, REFS, SETTINGS})
+
+
+class Origin(StrEnum):
+    """The way by which somebody steers a run."""
+
+    CLI = "cli"
+    WEB = "web"
+    WATCH = "watch"
+    MCP = "mcp"
+
+
+NOTE = "note"  # the request that is told to the agent
+
+
+@value
+class Request:
+    """Something that somebody asks of a run, as it is left in its folder of signals."""
+
+    id: str  # no other request of the run has it
+    request: str  # stop, stop-now, pause, resume, note
+    origin: Origin = Origin.CLI
+    time: float = 0.0  # when it was asked for
+    text: str = ""  # of a note
+    task: str = ""  # that a note is for; "" is the next one
 
 
 @value
@@ -18,6 +44,7 @@ class Signals:
     done_at: float | None = None  # S: when the DONE file was first seen
     wait: str | None = None  # S: wait without restart, and why
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
+    requests: tuple[Request, ...] = ()  # those that people have left, with their words
 
     @property
     def urgent(self) -> bool:
@@ -35,6 +62,7 @@ def together(one: Signals, other: Signals) -> Signals:
         done_at=one.done_at if other.done_at is None else other.done_at,
         wait=one.wait or other.wait,
         problem=one.problem or other.problem,
+        requests=(*one.requests, *other.requests),
     )
 
 

@@ -12,7 +12,7 @@ from ralph.kernel.ports import Agent, Ports, Trees, Watch
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.turn import Order, Pulse, Role, Turn, ended_by
 from ralph.kernel.verdict import Cut
-from ralph.kernel.world import Signals, Snapshot, Stand
+from ralph.kernel.world import Request, Signals, Snapshot, Stand
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 
@@ -98,6 +98,9 @@ class FakeWorld:
 
     def checkpoint(self) -> str:
         return ""
+
+    def take(self, request: Request) -> bool:
+        return True
 
     def update(self, task_id: str, **changes: object) -> None:
         """Change one task of the backlog."""
