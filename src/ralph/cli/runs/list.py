@@ -16,7 +16,7 @@ from ralph.journal.life import Life
 from ralph.journal.outline import costs_of, outline_of, questions_of
 from ralph.journal.runs import Run, all_runs
 from ralph.journal.spending import Sum
-from ralph.ui.status.listing import ASKING, Entry, listing
+from ralph.ui.status.listing import Entry, listing, state_word
 from ralph.ui.style import style_here
 
 _USUAL = 20
@@ -69,7 +69,7 @@ def entry_of(run: Run, now: float, costs: Callable[[str], Mapping[str, Sum]]) ->
         spent, started = report.spent, report.started
         return Entry(
             run.id,
-            ASKING if asks and report.life is not Life.PAUSED else report.life.value,
+            state_word(report, asks),
             run.directory,
             started,
             report.state.stop,

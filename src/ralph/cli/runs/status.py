@@ -9,7 +9,7 @@ import click
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, print_lines, the_run
 from ralph.files.state_dir import project_dir, state_root
-from ralph.journal.life import Life, life_of
+from ralph.journal.life import life_of
 from ralph.journal.runs import (
     Run,
     account_of,
@@ -25,7 +25,13 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.processes.usage import ProcessTree, measure
 from ralph.ui.replay import last_actions
-from ralph.ui.status.report import Report, report_dict, report_lines, table_lines
+from ralph.ui.status.report import (
+    Report,
+    life_with_workers,
+    report_dict,
+    report_lines,
+    table_lines,
+)
 from ralph.ui.style import style_here
 
 _TAIL = 256 * 1024
@@ -133,11 +139,8 @@ def report_of(
     )
     if not (report.is_crew and report.live):
         return report
-    # It pauses by its workers, and how much is ahead of it stands in the list.
-    lives = {worker.life for worker in workers}
-    paused = asked.paused and not lives & {Life.RUNNING, Life.WAITING}
-    life = Life.PAUSED if paused else report.life
-    return replace(report, life=life, ahead=_ahead(run, report))
+    # How much is ahead of it stands in the list.
+    return replace(report, life=life_with_workers(report), ahead=_ahead(run, report))
 
 
 def _ahead(run: Run, report: Report) -> frozenset[str] | None:
