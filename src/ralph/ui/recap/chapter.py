@@ -3,7 +3,7 @@
 What stands in files beside the journal is left to `contents`, and what git knows to `diffs`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ralph.kernel import facts
@@ -62,6 +62,13 @@ class Draft:
     head: str = ""  # when its first turn began
     proof: facts.Proved | None = None
     made: Iteration | None = None  # of all this, once it has ended
+
+    @property
+    def changed(self) -> str:
+        """What to ask git for the difference that it has made: two trees, or a commit."""
+        if self.before and self.after:
+            return f"{self.before} {self.after}" if self.before != self.after else ""
+        return self.commit
 
     def pay(self, cost: float | None, usage: Usage) -> None:
         self.dollars += cost or 0.0
@@ -168,18 +175,16 @@ class Chapter:
         self.spent_by: dict[str, float] = {}
         self._slept = 0.0  # since the last iteration
 
-    def iterations(
-        self, now: float, rules: Mapping[str, str], *, live: bool
-    ) -> Iterator[Iteration]:
-        """All iterations, in order. Those that have ended are made once."""
+    def iteration(
+        self, draft: Draft, now: float, rules: Mapping[str, str], *, live: bool
+    ) -> Iteration:
+        """An iteration up to now. One that has ended is made once."""
+        if draft.made is not None:
+            return draft.made
         until = now if live else self.state.time
-        for draft in self.drafts.values():
-            if draft.made is not None:
-                yield draft.made
-                continue
-            made = draft.iteration(self.worker, until, rules, live=live)
-            draft.made = made if draft.ended is not None else None
-            yield made
+        made = draft.iteration(self.worker, until, rules, live=live)
+        draft.made = made if draft.ended is not None else None
+        return made
 
     @property
     def draft(self) -> Draft | None:

@@ -1,14 +1,21 @@
 """Gathers the recap of a run: from its journals, and what lies beside them."""
 
 import os
+from collections.abc import Iterable
 
 from ralph.errors import StateError
+from ralph.git.checkpoint.trees import repository_of_run
+from ralph.git.repository import Repository
 from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, look_again, workers_at
 from ralph.kernel.facts import Assigned, Launching, Returned
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.ui.recap.beside import Beside
+from ralph.ui.recap.chapter import Chapter, Draft
+from ralph.ui.recap.contents import with_contents
+from ralph.ui.recap.diffs import Diffs
 from ralph.ui.recap.gathered import Gathered, Seen
-from ralph.ui.recap.values import Recap
+from ralph.ui.recap.items import added
+from ralph.ui.recap.values import Diff, Iteration, Recap
 
 
 @value
@@ -33,6 +40,7 @@ class Gatherer:
         self._gathered = Gathered(run.id, sent)
         self._journals = {"": Facts(run.journal)}
         self._problems: dict[str, str] = {}
+        self._diffs = Diffs(self._repository)
 
     def look(self) -> bool:
         """Read what is new, and see whether the run lives; True if there are new facts."""
@@ -70,7 +78,43 @@ class Gatherer:
 
     def recap(self, now: float, detail: Detail = LIGHT) -> Recap:
         """The recap of what was read by now."""
-        return self._gathered.recap(self._seen(now), self._beside)
+        drafts = self._gathered.drafts()
+        recap = self._gathered.recap(self._seen(now), self._beside, self._diffs_of(drafts))
+        if not detail.contents:
+            return recap
+        pairs = zip(recap.iterations, drafts, strict=True)
+        iterations = tuple(self._whole(each, *where) for each, where in pairs)
+        tools = added(tool for each in iterations for tool in each.tools)
+        return replace(recap, iterations=iterations, tools=tools)
+
+    def iteration(self, number: int, worker: str, now: float) -> Iteration | None:
+        """One iteration in full; None if there is none. `worker` is "" for the run's own."""
+        for chapter, draft in self._gathered.drafts():
+            if (chapter.worker, draft.number) == (worker, number):
+                known = self._diffs_of([(chapter, draft)])
+                found = self._gathered.iterations(self._seen(now), self._beside, known)
+                made = next(e for e in found if (e.worker, e.number) == (worker, number))
+                return self._whole(made, chapter, draft)
+        return None
+
+    def _whole(self, made: Iteration, chapter: Chapter, draft: Draft) -> Iteration:
+        workspace = chapter.started.workspace if chapter.started else ""
+        run_dir = self.run.directory
+        if chapter.worker:
+            run_dir = os.path.join(run_dir, "runs", chapter.worker)
+        whole = with_contents(made, draft, workspace, run_dir)
+        return replace(whole, diff=self._diffs.with_patch(draft.changed, made.diff))
+
+    def _diffs_of(self, drafts: Iterable[tuple[Chapter, Draft]]) -> dict[str, Diff]:
+        """What these have changed, and what they have committed."""
+        asked = (what for _, draft in drafts for what in (draft.changed, draft.commit) if what)
+        return self._diffs.of(asked)
+
+    def _repository(self) -> Repository:
+        """That in which it worked. A worker's own place in it is gone."""
+        first, started = self.run.lead or self.run, self._gathered.lead.started
+        workspace = started.workspace if started else os.devnull
+        return repository_of_run(workspace, self._beside.environ, first.directory)
 
     def _seen(self, now: float) -> Seen:
         run, started = self.run, self._gathered.lead.started
@@ -93,6 +137,15 @@ def recap_of(run: Run, now: float, *, detail: Detail = ALL, beside: Beside = Bes
     gatherer = Gatherer(run, beside)
     gatherer.read()
     return gatherer.recap(now, detail)
+
+
+def iteration_of(
+    run: Run, number: int, worker: str, now: float, *, beside: Beside = Beside()
+) -> Iteration | None:
+    """One iteration in full, of a worker if one is named; None if there is none."""
+    gatherer = Gatherer(run, beside)
+    gatherer.read()
+    return gatherer.iteration(number, worker, now)
 
 
 def _heard_at(doing: object) -> float | None:

@@ -4,7 +4,6 @@ A worker's facts may come before or after those of others: the recap is the same
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 
 from ralph.journal.life import Account, Life, life_of
 from ralph.kernel.facts import Assigned, Fact, Returned
@@ -14,7 +13,7 @@ from ralph.kernel.world import Signals
 from ralph.ui.closing import closing_of
 from ralph.ui.recap import tables
 from ralph.ui.recap.beside import Beside
-from ralph.ui.recap.chapter import Change, Chapter
+from ralph.ui.recap.chapter import Change, Chapter, Draft
 from ralph.ui.recap.values import Diff, Iteration, Money, Recap, TaskRow
 from ralph.ui.recap.words import judgement_of, shown
 from ralph.ui.status.listing import COMMANDS, state_word
@@ -75,24 +74,31 @@ class Gathered:
 
     # ------------------------------------------------------------ iterations
 
-    def iterations(self, now: float, beside: Beside, *, live: bool) -> list[Iteration]:
+    def drafts(self) -> list[tuple[Chapter, Draft]]:
         """All iterations by when they began."""
-        found: list[Iteration] = []
-        for chapter in self.chapters:
-            at_work = live and (chapter is self.lead or chapter.run not in self._back)
-            found += chapter.iterations(now, beside.rules, live=at_work)
-        return sorted(found, key=attrgetter("began"))
+        found = [(each, draft) for each in self.chapters for draft in each.drafts.values()]
+        return sorted(found, key=lambda pair: pair[1].began)
+
+    def iterations(
+        self, seen: Seen, beside: Beside, diff_of: Mapping[str, Diff]
+    ) -> Iterator[Iteration]:
+        for chapter, draft in self.drafts():
+            at_work = seen.live and chapter.run not in self._back
+            made = chapter.iteration(draft, seen.now, beside.rules, live=at_work)
+            diff = diff_of.get(draft.changed)
+            yield made if diff is None else replace(made, diff=diff)
 
     # ------------------------------------------------------------ the whole
 
     def recap(
         self, seen: Seen, beside: Beside = Beside(), diff_of: Mapping[str, Diff] = {}
     ) -> Recap:
-        """The run up to now, by its facts alone. `diff_of` are diffs of commits."""
+        """The run up to now, by its facts alone. `diff_of` knows the diffs of commits, and of two
+        trees with a blank between."""
         report, lead, state = self._report(seen), self.lead, self.lead.state
         stop = state.stop
         closing = closing_of(stop, replace(state, spent=report.spent), briefing_for(report))
-        iterations = self.iterations(seen.now, beside, live=seen.live)
+        iterations = list(self.iterations(seen, beside, diff_of))
         rows = tuple(self._rows(iterations, seen, diff_of))
         resume = resume_command(report)
         return replace(

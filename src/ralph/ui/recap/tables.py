@@ -67,7 +67,9 @@ class Board:
         for name in dict.fromkeys((*names, *sorted(touched.difference(known)))):
             row = self._row(name, known.get(name), taken.get(name, []))
             diff = diff_of.get(row.commit, Diff())
-            yield replace(row, added=diff.added, removed=diff.removed, files=len(diff.files))
+            yield replace(
+                row, added=diff.added, removed=diff.removed, files=len(diff.files) + diff.left_out
+            )
 
     def _row(self, name: str, task: Task | None, taken: Sequence[Iteration]) -> TaskRow:
         why = (task.reason if task else "") or self._parked.get(name, "")

@@ -59,7 +59,8 @@ class Diff:
 
     files: tuple[FileChange, ...] = ()
     patch: str = ""  # shortened; "" where git does not know it any more
-    is_cut: bool = False
+    is_cut: bool = False  # the patch does not show all of it
+    left_out: int = 0  # files that are not even named: there are too many
 
     @property
     def added(self) -> int:

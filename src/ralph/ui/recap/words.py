@@ -15,7 +15,6 @@ from ralph.ui.recap.values import Check, Judgement, Settling
 
 MOST = 4_000  # characters of a text, of which the beginning and the end are kept
 _MOST_CLAIM = 300
-_OUTPUT = "Output (truncated):\n"  # how a guardrail's finding introduces it
 
 
 def shown(text: str, most: int = MOST) -> str:
@@ -88,23 +87,17 @@ def _verdict_words(verdict: Verdict, decided: Decided, *, has_claim: bool) -> st
 def checks_of(checked: Iterable[Checked]) -> Iterator[Check]:
     """The gates that ran, each with what it found."""
     for each in checked:
-        output = [text for found in each.findings if (text := _output_of(found))]
         yield Check(
             shown(each.gate, _MOST_CLAIM),
             each.seconds,
             tuple(map(_objection, each.findings)),
             next((found.code for found in each.findings if found.code is not None), None),
             next((shown(found.log) for found in each.findings if found.log), ""),
-            shown("\n".join(output)),
         )
 
 
 def _objection(found: Finding) -> str:
     return shown(found.text if found.code is None else first_line(found.text))
-
-
-def _output_of(found: Finding) -> str:
-    return found.text.partition(_OUTPUT)[2]
 
 
 def settling_of(step: Step) -> Settling:
