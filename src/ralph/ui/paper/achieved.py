@@ -1,10 +1,12 @@
 """What a run has achieved: its tasks with commit, size and evidence, or its lines of work."""
 
+from collections.abc import Sequence
+
 from ralph.text.words import counted, duration
 from ralph.ui.paper.diffs import counts
 from ralph.ui.paper.looks import ACCEPTED, AT_WORK, FAILED, PARKED, WAITED, WENT_ON
 from ralph.ui.paper.markup import EMPTY, Markup, foreign, joined, several, table, tag
-from ralph.ui.paper.words import cost, cut, mark, without_tags
+from ralph.ui.paper.words import cost, cut, mark, telling
 from ralph.ui.recap.values import Recap, TaskRow, TaskState
 
 SHORT_ID = 12  # characters of a commit
@@ -36,14 +38,14 @@ def achieved(recap: Recap) -> Markup:
             return EMPTY
         parts = (
             _list("good", recap.done),
-            joined((tag("h3", "Evidence"), _list("for", recap.evidence)))
+            joined((tag("h3", "Evidence"), _list("for", telling(recap.evidence))))
             if recap.evidence
             else EMPTY,
         )
     return tag("section", tag("h2", "What was achieved"), *parts, class_="achieved")
 
 
-def _list(class_: str, lines: tuple[str, ...]) -> Markup:
+def _list(class_: str, lines: Sequence[str]) -> Markup:
     entries = several(lines, lambda line: tag("li", foreign(cut(line, 300))), _MOST)
     return tag("ul", *entries, class_=class_) if entries else EMPTY
 
@@ -59,7 +61,7 @@ def _row(task: TaskRow) -> list[Markup]:
         tag("code", task.commit[:SHORT_ID]) if task.commit else tag("span", state, class_="quiet")
     )
     size = counts(task.added, task.removed) if task.files else "–"
-    evidence = [cut(without_tags(each), 80) for each in task.evidence]
+    evidence = [cut(each, 80) for each in telling(task.evidence)]
     return [
         tag("td", mark(look, state), class_="mark"),
         tag("td", name, told if why else None, class_="name"),

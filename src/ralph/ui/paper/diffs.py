@@ -20,8 +20,9 @@ def diff_words(diff: Diff) -> Markup:
 
 
 def counts(added: int, removed: int) -> Markup:
-    plus = tag("span", f"+{added:,}", class_="plus")
-    return joined((plus, " ", tag("span", f"−{removed:,}", class_="minus")))
+    plus = tag("span", f"+{added:,}", class_="plus") if added or not removed else EMPTY
+    minus = tag("span", f"−{removed:,}", class_="minus") if removed else EMPTY
+    return joined((plus, " " if plus and minus else EMPTY, minus))
 
 
 def diff_part(diff: Diff, room: int, most: int) -> Markup:

@@ -90,12 +90,10 @@ def _tiles(recap: Recap) -> Iterator[Markup]:
     if spent.usage.all_input or spent.usage.output:
         read, written = number(spent.usage.all_input), number(spent.usage.output)
         yield _tile("Tokens", read, f"read, {written} written")
-    if changed := sum(task.files for task in recap.tasks):
+    if any(task.files for task in recap.tasks):
         added = sum(task.added for task in recap.tasks)
         removed = sum(task.removed for task in recap.tasks)
-        yield _tile(
-            "Lines", f"+{number(added)}", f"−{number(removed)} in {counted(changed, 'file')}"
-        )
+        yield _tile("Lines", f"+{number(added)}", f"and −{number(removed)}")
 
 
 def _tile(name: str, amount: str, words: str, meter: Markup = EMPTY) -> Markup:

@@ -85,7 +85,7 @@ def _summary(iteration: Iteration, look: Look) -> Markup:
         verdict = disbelief(judged) if is_doubted else foreign(cut(words_of(judged), 140))
     elif iteration.trouble:
         verdict = foreign(cut(iteration.trouble, 140))
-    seconds = iteration.agent_seconds + iteration.gate_seconds + iteration.wait_seconds
+    seconds = iteration.agent_seconds + iteration.gate_seconds
     figures = (
         tag("span", duration(seconds), class_="took"),
         tag("span", cost(iteration.cost_usd), class_="cost"),
@@ -203,6 +203,10 @@ def _did(iteration: Iteration, room: Room) -> Markup:
 def _figures(iteration: Iteration, room: Room) -> Iterator[Content]:
     """When it began, its tools and its tokens."""
     yield clock(iteration.began or None, "%H:%M:%S")
+    if iteration.wait_seconds >= 1:
+        yield f" · {duration(iteration.wait_seconds)} of waiting"
+    if iteration.tries > 1:
+        yield f" · {iteration.tries} turns"
     for name, calls, failed in iteration.tools[: room.entries]:
         yield joined((" · ", foreign(cut(name, 40)), f" ×{calls}"))
         yield f", {failed} failed" if failed else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.paper.compare import HEAD, row_of
 from ralph.ui.paper.markup import fit
-from ralph.ui.paper.words import against, cost, cut, headline, said, without_tags, words_of
+from ralph.ui.paper.words import against, cost, cut, headline, numbered, said, telling, words_of
 from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
 
 # What has a meaning anywhere in a line, and what has one at its beginning.
@@ -42,7 +42,7 @@ def markdown(recaps: Sequence[Recap]) -> str:
     lines: list[str] = []
     if len(recaps) > 1:
         lines += [f"## {len(recaps)} runs", "", *_table(HEAD, map(_compared, recaps)), ""]
-    for recap in recaps:
+    for recap in map(numbered, recaps):
         lines += _run(recap, "##" if len(recaps) == 1 else "###")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -126,7 +126,7 @@ def _achieved(recap: Recap) -> Iterator[str]:
     """The tasks as a table; of a prompt what was done, and the evidence."""
     if not recap.tasks:
         yield from _list("Done", recap.done)
-        yield from _list("Evidence", [without_tags(each) for each in recap.evidence])
+        yield from _list("Evidence", telling(recap.evidence))
         return
     head = ("", "Task", "Commit", "Lines", "Cost", "Evidence")
     yield from _table(head, map(_task, recap.tasks[:_MOST_TASKS]))
@@ -143,7 +143,7 @@ def _task(task: TaskRow) -> Iterator[str]:
     yield code(task.commit[:_SHORT_ID]) if task.commit else ""
     yield f"+{task.added} −{task.removed}" if task.files else ""
     yield cost(task.cost_usd)
-    yield ", ".join(plain_words(without_tags(each), 60) for each in task.evidence[:6])
+    yield ", ".join(plain_words(each, 60) for each in telling(task.evidence)[:6])
 
 
 def _figures(recap: Recap) -> Iterator[str]:

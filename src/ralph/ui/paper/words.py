@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.text.plain import first_line, one_line, shorten
 from ralph.text.words import money
 from ralph.ui.paper.looks import DISBELIEVED, Look
@@ -11,6 +11,18 @@ from ralph.ui.paper.markup import EMPTY, Content, Markup, escaped, foreign, join
 from ralph.ui.recap.values import Judgement, Recap
 
 _TAG = re.compile(r"<(response|promise|result)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_LAWS = frozenset(  # gates that prove nothing about the work
+    (
+        "protect",
+        "secrets",
+        "sandbox",
+        "history",
+        "artifacts",
+        "task list",
+        "story list",
+        "clean tree",
+    )
+)
 _NEAR = 120  # characters in which a text is rather cut between lines
 _HEADLINES = {
     "completed": ("good", "Completed"),
@@ -48,6 +60,20 @@ def said(judgement: Judgement) -> str:
     """The last claim without its tag."""
     last = judgement.claims[-1] if judgement.claims else ""
     return cut(without_tags(last), 60)
+
+
+def numbered(recap: Recap) -> Recap:
+    """The run with its iterations counted through: those of each worker begin with 1."""
+    numbers = [each.number for each in recap.iterations]
+    if numbers == sorted(set(numbers)):
+        return recap
+    counted = (replace(each, number=n) for n, each in enumerate(recap.iterations, 1))
+    return replace(recap, iterations=tuple(counted))
+
+
+def telling(evidence: Iterable[str]) -> list[str]:
+    """The evidence that says something about the work: no laws, and claims without their tags."""
+    return [without_tags(each) for each in evidence if each.removeprefix("passed: ") not in _LAWS]
 
 
 def words_of(judgement: Judgement) -> str:

@@ -6,6 +6,7 @@ from ralph.ui.paper.plots.spending import money_plot, tokens_plot
 from ralph.ui.paper.plots.svg import Plot
 from ralph.ui.paper.plots.tools import tools_plot
 from ralph.ui.paper.plots.turns import turns_plot
+from ralph.ui.paper.words import numbered
 from ralph.ui.recap.values import Recap
 
 _PLOTS = (
@@ -16,7 +17,8 @@ _PLOTS = (
 
 def plots_of(recap: Recap) -> list[Plot]:
     """In the order of a page."""
-    drawn = (draw(recap) for draw in _PLOTS)
+    whole = numbered(recap)
+    drawn = (draw(whole) for draw in _PLOTS)
     return [plot for plot in drawn if plot is not None]
 
 

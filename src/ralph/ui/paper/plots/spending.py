@@ -103,7 +103,7 @@ def _line(points: list[Point], name: str, x: Scale, y: Scale) -> Markup:
 
 def _end(across: float, up: float, words: str, class_: str) -> Markup:
     """The dot at a line's end, with its words."""
-    above = up - 9 if up > TOP + 12 else up + 18
+    above = up - 9 if up > 18 else up + 18
     return joined(
         (
             tag("circle", cx=across, cy=up, r=3.5, class_=f"dot {class_}"),

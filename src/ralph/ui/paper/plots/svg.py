@@ -107,11 +107,16 @@ def grid(y: Scale, marks: Sequence[float], words: Callable[[float], str], right:
     )
 
 
+def seconds(mark: float) -> str:
+    """A round duration: 5s, where `duration` says 5.0s."""
+    return f"{mark:g}s" if 0 < mark < 60 else duration(mark) if mark else "0"
+
+
 def time_axis(x: Scale, height: float = HEIGHT) -> Markup:
     """Durations since the beginning, below the drawing."""
     marks = time_ticks(x.high - x.low)
     return joined(
-        label(x(x.low + mark), height - 8, "0" if mark == 0 else duration(mark), "tick", _anchor(n))
+        label(x(x.low + mark), height - 8, seconds(mark), "tick", _anchor(n))
         for n, mark in enumerate(marks)
     )
 

@@ -20,6 +20,7 @@ from ralph.ui.paper.plots.svg import (
     label,
     legend,
     picture,
+    seconds,
     time_ticks,
     whole_ticks,
 )
@@ -47,9 +48,9 @@ class _Bar:
         if self.last > self.first:
             several = f"Iterations {self.first} to {self.last}, on average"
         shown = ", ".join(
-            f"{words} {duration(seconds)}"
-            for (_, words), seconds in zip(_KINDS, self.parts, strict=True)
-            if seconds
+            f"{words} {duration(took)}"
+            for (_, words), took in zip(_KINDS, self.parts, strict=True)
+            if took
         )
         return f"{several}: {shown or 'no time'}"
 
@@ -62,18 +63,18 @@ def turns_plot(recap: Recap) -> Plot | None:
         return None
     sums = [sum(part) for part in zip(*(_parts(i) for i in recap.iterations), strict=True)]
     gist = "In all " + ", ".join(
-        f"{duration(seconds)} {words}"
-        for seconds, words in zip(sums, ("of the agent", "of checks", "of waiting"), strict=True)
-        if seconds >= 0.05
+        f"{duration(took)} {words}"
+        for took, words in zip(sums, ("of the agent", "of checks", "of waiting"), strict=True)
+        if took >= 0.05
     )
     marks = time_ticks(longest, 4)
     y = Scale(0.0, max(longest, marks[-1]), HEIGHT - BOTTOM, TOP)
     x = Scale(0.0, float(len(bars)), LEFT, WIDTH - RIGHT)
     drawn = joined(_drawn(bar, place, x, y) for place, bar in enumerate(bars))
-    used = [kind for kind, seconds in zip(_KINDS, sums, strict=True) if seconds >= 0.05]
+    used = [kind for kind, took in zip(_KINDS, sums, strict=True) if took >= 0.05]
     inner = (
         legend(used),
-        grid(y, marks, lambda mark: duration(mark) if mark else "0", WIDTH - RIGHT),
+        grid(y, marks, seconds, WIDTH - RIGHT),
         drawn,
         _numbers(bars, x),
     )
@@ -107,11 +108,11 @@ def _drawn(bar: _Bar, place: int, x: Scale, y: Scale) -> Markup:
     gap = min(3.0, 0.25 * (x(1) - x(0)))
     left, width = x(place) + gap / 2, min(40.0, x(place + 1) - x(place) - gap)
     parts, below = [], 0.0
-    for (class_, _), seconds in zip(_KINDS, bar.parts, strict=True):
-        if seconds > 0:
-            top = y(below + seconds)
+    for (class_, _), took in zip(_KINDS, bar.parts, strict=True):
+        if took > 0:
+            top = y(below + took)
             parts.append(box((left, top), (width, y(below) - top), class_, bar.hint))
-        below += seconds
+        below += took
     return joined(parts)
 
 
