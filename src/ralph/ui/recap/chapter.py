@@ -15,6 +15,7 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Verdict
+from ralph.review.law import CHANGES_REQUESTED
 from ralph.review.stats import Review, review_of
 from ralph.ui.recap.values import Iteration, Judgement
 from ralph.ui.recap.words import checks_of, judgement_of, settling_of, shown, trouble_of
@@ -168,6 +169,7 @@ class Chapter:
         self.drafts: dict[int, Draft] = {}
         self.changes: list[Change] = []
         self.reviews: list[tuple[float, Review]] = []
+        self.approved: set[str] = set()  # stories, by their last review here
         self.asked: list[Asked] = []
         self.opening: facts.Decided | None = None  # the last verdict that let no turn begin
         self.asking: dict[str, str] = {}  # tasks with the questions they wait with
@@ -301,10 +303,8 @@ class Chapter:
             case facts.Ended(turn=turn):
                 change = Change(fact.time, turn.cost_usd or 0.0, turn.usage)
             case facts.Step():
-                review = review_of(fact.detail) if fact.key == "review" else None
-                if review is not None:
-                    self.reviews.append((fact.time, review))
-                change = Change(fact.time, fact.cost_usd or 0.0, fact.usage)
+                done = self._note_review(fact) if fact.key == "review" else 0
+                change = Change(fact.time, fact.cost_usd or 0.0, fact.usage, done)
             case facts.Settled() | facts.Returned():
                 done = len(self.state.done) - len(before.done)
                 change = Change(fact.time, done=done)
@@ -312,3 +312,16 @@ class Chapter:
                 return
         if change != Change(fact.time) or isinstance(fact, Started):
             self.changes.append(change)
+
+    def _note_review(self, step: facts.Step) -> int:
+        """Add a review; how many more stories are approved by it."""
+        review = review_of(step.detail)
+        if review is None:
+            return 0
+        self.reviews.append((step.time, review))
+        before = len(self.approved)
+        if review.outcome == CHANGES_REQUESTED:
+            self.approved.discard(review.story)
+        else:
+            self.approved.add(review.story)
+        return len(self.approved) - before

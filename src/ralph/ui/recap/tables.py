@@ -9,7 +9,6 @@ from ralph.kernel.tasks.task import ENDED, Mode, ReviewStatus, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Park, Stop
 from ralph.kernel.world import Request
-from ralph.review.law import CHANGES_REQUESTED
 from ralph.ui.recap.chapter import Change, Chapter
 from ralph.ui.recap.values import (
     Diff,
@@ -46,7 +45,7 @@ class Board:
         at_work: Mapping[str, Mode],
     ) -> None:
         self._done, self._parked = lead.state.done, dict(lead.state.parked)
-        self._approved = approved(lead)
+        self._approved = lead.approved
         self._asking, self._evidence, self._at_work = asking, evidence, at_work
         self._commits = {made.task: made.commit for made in lead.state.delivered}
 
@@ -108,12 +107,6 @@ class Board:
 
 def _is_open(task: Task) -> bool:
     return not task.aside and task.status not in ENDED and not task.passes
-
-
-def approved(lead: Chapter) -> frozenset[str]:
-    """The stories whose last review here has let them pass."""
-    last = {review.story: review.outcome for _, review in lead.reviews}
-    return frozenset(story for story, outcome in last.items() if outcome != CHANGES_REQUESTED)
 
 
 def review_rows(lead: Chapter) -> Iterator[ReviewRow]:
