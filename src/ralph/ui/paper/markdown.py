@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.paper.compare import HEAD, row_of
 from ralph.ui.paper.markup import fit
-from ralph.ui.paper.words import against, cost, cut, headline, numbered, said, telling, words_of
+from ralph.ui.paper.words import against, cost, cut, headline, readable, said, telling, words_of
 from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
 
 # What has a meaning anywhere in a line, and what has one at its beginning. Entities are read by
@@ -45,7 +45,7 @@ def markdown(recaps: Sequence[Recap]) -> str:
     lines: list[str] = []
     if len(recaps) > 1:
         lines += [f"## {len(recaps)} runs", "", *_table(HEAD, map(_compared, recaps)), ""]
-    for recap in map(numbered, recaps):
+    for recap in map(readable, recaps):
         lines += _run(recap, "##" if len(recaps) == 1 else "###")
     return "\n".join(lines).rstrip() + "\n"
 

@@ -15,7 +15,7 @@ from ralph.ui.paper.iteration import iteration_part, room_of
 from ralph.ui.paper.markup import EMPTY, Markup, clock, escaped, folded, joined, table, tag
 from ralph.ui.paper.plots.catalog import plots_of
 from ralph.ui.paper.plots.svg import Plot
-from ralph.ui.paper.words import numbered
+from ralph.ui.paper.words import readable
 from ralph.ui.recap.values import Recap
 
 GENERATOR = "ralph report"  # by which the file is known as ours
@@ -28,7 +28,7 @@ _SHEETS = ("style.css", "plots.css")
 def page(recaps: Sequence[Recap]) -> str:
     """The page. What it shows of each iteration becomes shorter until it has its size."""
     assert recaps
-    recaps = [numbered(recap) for recap in recaps]
+    recaps = [readable(recap) for recap in recaps]
     count = sum(len(recap.iterations) for recap in recaps)
     each = max(_SMALLEST, min(_LARGEST, _ROOM // max(1, count)))
     while len(text := _page(recaps, each)) > _MOST and each > _SMALLEST:
