@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kits.recaps import bare, crew, fat, hostile, single
 from ralph.kernel.value import replace
-from ralph.ui.paper.markup import clock
+from ralph.ui.paper.markup import clock, tag
 from ralph.ui.paper.page import page, style
 from ralph.ui.recap.values import Judgement, Point
 
@@ -106,6 +106,12 @@ def test_a_page_leads_nowhere_and_executes_nothing(name: str) -> None:
     }
     assert not re.search(r"url\(|@import|//|expression", style())
     text.encode("utf-8")  # a half of a surrogate pair would not be text
+
+
+def test_no_text_of_a_run_stands_in_an_attribute_and_one_could() -> None:
+    assert not [a for a in Page(page([hostile()])).attributes if "alert" in a[2]]
+    found = Page(tag("p", "x", aria_label='"><b onload="x'))
+    assert found.attributes == [("p", "aria-label", '"><b onload="x')]
 
 
 def test_the_page_allows_its_own_style_and_nothing_else() -> None:

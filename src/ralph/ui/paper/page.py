@@ -81,6 +81,7 @@ def _page(recaps: Sequence[Recap], room: int) -> str:
 def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
     """A run from its outcome to where its journal lies."""
     limits = room_of(room)
+    work, waits = (to_you(recap), achieved(recap)), bool(recap.left or recap.yours)
     iterations = joined(
         iteration_part(each, f"{prefix}i{place}", limits)
         for place, each in enumerate(recap.iterations)
@@ -93,8 +94,7 @@ def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
             figures(recap),
             strip(recap, prefix),
             claims(recap, prefix),
-            to_you(recap),
-            achieved(recap),
+            *(work if waits else work[::-1]),
             _plots(recap),
             iterations,
             about(recap),
