@@ -126,7 +126,7 @@ class Draft:
         is_done = ended is not None or not live
         return Iteration(
             number=self.number,
-            worker=worker,
+            worker=shown(worker),
             task=shown(self.assignment.task),
             title=shown(self.assignment.title),
             mode=self.assignment.mode.value if self.number else LOOK,
@@ -148,8 +148,8 @@ class Draft:
             checks=tuple(checks_of(self.checks)),
             judgement=self.judgement(rules),
             settled=tuple(map(settling_of, self.steps)),
-            commit=self.commit,
-            tree=self.proof.tree if self.proof else "",
+            commit=shown(self.commit),
+            tree=shown(self.proof.tree) if self.proof else "",
         )
 
     def judgement(self, rules: Mapping[str, str]) -> Judgement | None:

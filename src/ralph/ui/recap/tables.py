@@ -87,7 +87,7 @@ class Board:
             len(taken),
             sum(each.agent_seconds + each.gate_seconds for each in taken),
             sum(costs) if costs else None,
-            self._commits.get(name, "") or next(reversed(commits), ""),
+            shown(self._commits.get(name, "")) or next(reversed(commits), ""),
             evidence=tuple(map(shown, self._evidence.get(name, ()))),
             worker=taken[-1].worker if taken else "",
         )
@@ -122,7 +122,7 @@ def lanes(
         returned = back.get(fact.worker)
         ended = until if returned is None else returned.time
         outcome = "" if returned is None else _outcome(returned)
-        yield Lane(fact.worker, shown(fact.assignment.task), fact.time, ended, outcome)
+        yield Lane(shown(fact.worker), shown(fact.assignment.task), fact.time, ended, outcome)
 
 
 def _outcome(returned: Returned) -> str:
