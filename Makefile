@@ -8,7 +8,7 @@ PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.p
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
-PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py
+PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents clean venv

@@ -17,6 +17,7 @@ COMMANDS = {
     "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
+    "web": ("ralph.cli.web", "Show the runs of this machine in a browser, and steer them."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.runs.resume", "Continue a run that was paused, or has ended."),
@@ -34,7 +35,7 @@ COMMANDS = {
 }
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
-    "Watch and steer": ("list", "status", "logs", "stop", "pause", "resume", "clean"),
+    "Watch and steer": ("list", "status", "logs", "web", "stop", "pause", "resume", "clean"),
     "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": (
         "init",

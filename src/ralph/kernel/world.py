@@ -26,12 +26,12 @@ NOTE = "note"  # the request that is told to the agent
 class Request:
     """Something that somebody asks of a run, as it is left in its folder of signals."""
 
-    id: str  # no other request of the run has it
-    request: str  # stop, stop-now, pause, resume, note
+    id: str  # no other request of the run has it; later ones sort behind
+    request: str  # stop, stop-now, pause, resume, note, answer
     origin: Origin = Origin.CLI
     time: float = 0.0  # when it was asked for
-    text: str = ""  # of a note
-    task: str = ""  # that a note is for; "" is the next one
+    text: str = ""  # of a note or an answer
+    task: str = ""  # that it is for; "" is the next one
 
 
 @value

@@ -1,19 +1,32 @@
 """Requests to a run: SIGINT, SIGTERM and SIGHUP, counted, and files (ADR 7)."""
 
+import json
 import os
+import re
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import isfinite
 from types import FrameType
 from typing import Self
 
+from ralph.files.safe_open import regular, remove_file
 from ralph.files.state_dir import lstat
-from ralph.kernel.world import Signals
+from ralph.kernel.world import NOTE, Origin, Request, Signals
 
 _NOTICE = (
     b"[ralph] Received signal, shutting down after this turn. Press Ctrl+C again to stop now.\n"
 )
+LONGEST_NOTE = 64 << 10  # characters
+_LONGEST = LONGEST_NOTE + 1000  # with the names of its task and itself
+MOST_WAITING = 200  # notes that no turn has heard
+_LARGEST = 1 << 20  # bytes of a request's file: each character may be written as an escape
+_STANDING = ("stop", "stop-now", "pause")
+_PASSING = re.compile(r"(?:note|resume|answer)\.([0-9a-f-]{3,64})")
+_Stamp = tuple[float, int, int]  # when a file was changed, which it is, and its size
+_Known = dict[str, tuple[_Stamp, Request | None]]  # by name
 
 
 @contextmanager
@@ -58,40 +71,128 @@ class SignalCounter:
 
 
 class SignalFiles:
-    """Requests from other terminals, by files in a run's `signals/` (`ralph stop`, `pause`)."""
+    """Requests of people, as files in a run's `signals/` (ADR 7, 38).
 
-    STOP, NOW, PAUSE = "stop", "stop-now", "pause"
+    A request that stands until it is taken back has its own name (`stop`, `pause`): `touch` makes
+    one too. Of others there may be several, until they are heard (`note.ID`).
+    """
+
+    STOP, NOW, PAUSE, RESUME, ANSWER = "stop", "stop-now", "pause", "resume", "answer"
 
     def __init__(self, run_dir: str) -> None:
         self._directory = os.path.join(run_dir, "signals")
+        self._known: _Known = {}
 
     def signals(self) -> Signals:
-        """The requests now. A directory that is gone asks for nothing."""
+        """The requests now, oldest first. A directory that is gone asks for nothing."""
         try:
             names = os.listdir(self._directory)
         except OSError:
             names = []
-        cancels, since = 0, None
-        if asked := [name for name in (self.STOP, self.NOW) if name in names]:
-            cancels = 2 if self.NOW in names else 1
-            seen = lstat(os.path.join(self._directory, asked[0]))
-            since = seen.st_mtime if seen else time.time()
-        return Signals(cancels, cancelled_at=since, paused=self.PAUSE in names)
+        if not names:
+            return Signals()
+        passing = sorted(filter(_PASSING.fullmatch, names))[:MOST_WAITING]
+        known = _Known()
+        for name in (*(name for name in _STANDING if name in names), *passing):
+            found = lstat(self.path(name))
+            if found is not None and not stat.S_ISDIR(found.st_mode):
+                stamp = (found.st_mtime, found.st_ino, found.st_size)
+                old = self._known.get(name)
+                is_old = old is not None and old[0] == stamp
+                known[name] = old if old and is_old else (stamp, _read(self.path(name), found))
+        self._known = known
+        stops = [known[name][0][0] for name in (self.STOP, self.NOW) if name in known]
+        requests = [request for _, request in known.values() if request is not None]
+        return Signals(
+            cancels=2 if self.NOW in known else len(stops),
+            cancelled_at=stops[0] if stops else None,
+            paused=self.PAUSE in known,
+            requests=tuple(sorted(requests, key=lambda each: (each.time, each.id))),
+        )
 
-    def ask(self, name: str) -> None:
-        """Leave a request. It stands until it is taken back, or the run ends."""
-        path = os.path.join(self._directory, name)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    def ask(
+        self, request: str, origin: Origin = Origin.CLI, *, text: str = "", task: str = ""
+    ) -> None:
+        """Leave a request, whole or not at all. One that stands already is left as it is."""
+        now = time.time()
+        number = f"{int(now * 1000):011x}-{os.urandom(4).hex()}"
+        if request in _STANDING and os.path.lexists(self.path(request)):
+            return
+        words = {"id": number, "origin": origin, "time": now, "text": text, "task": task}
+        temporary = self.path(f".{number}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                json.dump({name: said for name, said in words.items() if said}, file)
+            name = request if request in _STANDING else f"{request}.{number}"
+            os.rename(temporary, self.path(name))
+        except BaseException:
+            remove_file(temporary)
+            raise
 
     def take_back(self, name: str) -> bool:
-        """Remove a request; False if there was none."""
+        """Remove a request that stands; False if there was none."""
         try:
-            os.unlink(os.path.join(self._directory, name))
+            os.unlink(self.path(name))
         except FileNotFoundError:
             return False
         return True
 
+    def take(self, request: Request, holder: "SignalFiles") -> bool:
+        """Move a note to whoever tells it, unless it is there; False if another was faster."""
+        path = holder.path(_name(request))
+        try:
+            os.rename(self.path(_name(request)), path)
+        except OSError:
+            return os.path.lexists(path)
+        return True
+
+    def drop(self, request: Request) -> None:
+        """Remove a request that is journaled, unless it stands."""
+        if request.request not in _STANDING:
+            with suppress(OSError):
+                os.unlink(self.path(_name(request)))
+
     def forget(self) -> None:
-        """Remove every request: a run that goes on is not asked to stop any more."""
-        for name in (self.STOP, self.NOW, self.PAUSE):
+        """Remove every request but notes: a run that goes on is not asked to stop any more."""
+        for name in _STANDING:
             self.take_back(name)
+        for request in self.signals().requests:
+            if request.request != NOTE:
+                self.drop(request)
+
+    def path(self, name: str) -> str:
+        """The file of that name."""
+        return os.path.join(self._directory, name)
+
+
+def _name(request: Request) -> str:
+    return f"{request.request}.{request.id}"
+
+
+def _read(path: str, found: os.stat_result) -> Request | None:
+    """The request in a file. One that stands needs no words; any other without is not ours."""
+    name, _, number = os.path.basename(path).partition(".")
+    request = _written(path, name, number) if stat.S_ISREG(found.st_mode) else None
+    if request is not None or name not in _STANDING:
+        return request
+    return Request(f"{found.st_mtime_ns:x}-{found.st_ino:x}", name, time=found.st_mtime)
+
+
+def _written(path: str, name: str, number: str) -> Request | None:
+    """The request that `ask` has written; None for anything else that may stand there."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(regular(descriptor, path), "rb") as file:
+            data = file.read(_LARGEST + 1)
+        said = json.loads(data) if len(data) <= _LARGEST else {}
+        text, task = said.get("text", ""), said.get("task", "")
+        origin, at, number = Origin(said["origin"]), float(said["time"]), number or said["id"]
+        words = number + text + task
+        words.encode()  # ValueError: one half of a pair of surrogates
+        is_fit = isfinite(at) and len(words) <= _LONGEST and "\0" not in words
+        if not is_fit or (name == NOTE and not text.strip()):
+            return None
+        return Request(number, name, origin, at, text, task)
+    except Exception:  # noqa: BLE001  an agent may have written it, and it must not end a run
+        return None
