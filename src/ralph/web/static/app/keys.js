@@ -74,6 +74,6 @@ export function Sheet({ open, close }) {
       <dl>${SHEET.map(([keys, words]) => html`
         <div><dt>${keys.split("  ").map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${words}</dd></div>`)}
       </dl>
-      <form method="dialog"><button class="button">Close</button></form>
+      <button type="button" class="button" onClick=${() => box.current?.close()}>Close</button>
     </dialog>`;
 }

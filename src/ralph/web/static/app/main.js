@@ -49,7 +49,7 @@ function App() {
   const shared = { me, route, refused: enter, setLink };
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
-    <${Top} me=${me} page=${route.page} link=${link} help=${() => setSheet(true)} />
+    <${Top} me=${me} page=${route.page} link=${route.page === "spending" ? "" : link} help=${() => setSheet(true)} />
     <main id="main" tabindex="-1">
       ${error && html`<${Trouble} error=${error} />`}
       ${me && route.page === "runs" && html`<${Runs} ...${shared} />`}
@@ -84,7 +84,7 @@ const Top = ({ me, page, link, help }) => html`
     </nav>
     <span class="grow" />
     ${me?.read_only && html`<span class="badge tone-quiet" title="started with --read-only">read only</span>`}
-    ${me && html`<span class=${`link is-${link}`} role="status">
+    ${me && link && html`<span class=${`link is-${link}`} role="status">
       <${Symbol} shape=${link === "live" ? "dot" : "wave"} />${link === "live" ? "live" : "reconnecting…"}</span>`}
     ${me && html`<span class="soft host">${me.host}</span>`}
     <button type="button" class="plain" onClick=${help} aria-label="Keys" title="Keys (?)">?</button>

@@ -1,6 +1,6 @@
 /** Money, tokens, tasks and time, drawn by uPlot while the run goes on. */
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
-import { count, duration, money } from "../format.js";
+import { clock, count, duration, money } from "../format.js";
 import { Empty } from "../parts.js";
 
 const HEIGHT = 220;
@@ -41,6 +41,9 @@ export function Charts({ recap }) {
 
 /** @param {number} number */
 const whole = (number) => (Number.isInteger(number) ? String(number) : "");
+
+/** @param {number} time */
+const minute = (time) => clock(time).slice(0, 5);
 
 /** @param {any[]} iterations */
 function timeWords(iterations) {
@@ -111,7 +114,7 @@ function options(plot, width, series, show, isCount) {
       y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, high * 1.08 || 1] },
     },
     axes: [
-      { ...axis, ...(isCount && { values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map(whole) }) },
+      { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map(isCount ? whole : minute) },
       { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map(show) },
     ],
     series: [

@@ -53,21 +53,28 @@ function useSeconds(recap) {
 /** @param {{recap: any}} props */
 function Facts({ recap }) {
   const facts = [
-    ["command", recap.command && `ralph ${recap.command}`],
-    ["agent", [recap.agent, recap.model].filter(Boolean).join(" · ")],
-    ["workspace", recap.workspace],
+    ["run", recap.run],
     ["branch", recap.branch],
     ["commit", recap.commit.slice(0, 10)],
     ["proven tree", recap.tree.slice(0, 10)],
     ["workers", recap.workers > 1 ? String(recap.workers) : ""],
-    ["started", recap.started && `${moment(recap.started)} (${age(recap.now - recap.started)})`],
+    ["started", recap.started && moment(recap.started)],
     ["ended", recap.ended && moment(recap.ended)],
     ["wakes", recap.state === "waiting" && recap.wake_at && clock(recap.wake_at)],
+    ["journal", recap.journal],
     ["process", isLive(recap.state) && recap.pid && String(recap.pid)],
   ];
-  return html`<dl class="facts">${facts
-    .filter(([, value]) => value)
-    .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl>`;
+  const agent = [recap.agent, recap.model].filter(Boolean).join(" · ");
+  return html`
+    <details class="more"><summary>
+      <b>ralph ${recap.command}</b> ${agent && html`<span>by ${agent}</span>`}
+      <span>in <bdi>${recap.workspace}</bdi></span>
+      ${recap.started && html`<span>started ${age(recap.now - recap.started)}</span>`}
+    </summary>
+    <dl class="facts">${facts
+      .filter(([, value]) => value)
+      .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl>
+    </details>`;
 }
 
 /** @param {{recap: any}} props */
