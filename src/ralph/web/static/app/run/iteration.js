@@ -23,6 +23,7 @@ function Verdict({ one }) {
   const look = verdictLook(judgement);
   return html`
     <section class=${`verdict tone-${look.tone}`} aria-label="Verdict">
+      <h3 class="out-of-sight">The verdict</h3>
       <p class="verdict-head"><${Badge} look=${look} big /> <${Said} text=${judgement.words} /></p>
       ${judgement.rule && html`<p class="rule">Rule <code>${judgement.rule}</code>
         ${judgement.rule_words && html`<span class="soft"> – ${judgement.rule_words}</span>`}</p>`}

@@ -26,6 +26,7 @@ export function Iterations({ recap, route }) {
   const at = matching.findIndex((one) => keyOf(one) === wanted);
   const shown = matching.slice(0, Math.max(most, at + 1));
   return html`
+    <h2 class="out-of-sight">Iterations</h2>
     <div class="chips iteration-filters" role="group" aria-label="Show only">
       ${FILTERS.map(([name, word]) => {
         const count = all.filter((one) => passes(one, name)).length;

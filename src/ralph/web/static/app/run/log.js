@@ -5,7 +5,6 @@ import { useKeys } from "../keys.js";
 import { Empty } from "../parts.js";
 import { Scroller } from "./scroller.js";
 
-const LONGEST = 4000; // characters of a line that are shown at once
 const KINDS = [
   ["agent", "words"],
   ["tool", "tools"],
@@ -66,13 +65,15 @@ export function Log({ log, isLive }) {
  * @param {import("./logbook.js").Logbook} log @param {(line: number) => void} goTo */
 function useFind(log, goTo) {
   const [words, setWords] = useState("");
-  const [found, setFound] = useState(/** @type {number[]} */ ([]));
+  const [found, setFound] = useState(/** @type {number[] | null} */ ([])); // null: still looking
   const [at, setAt] = useState(0);
   useEffect(() => {
     let wanted = true;
+    setFound(words ? null : []);
     const timer = setTimeout(async () => {
-      if (words) log.show([]);
-      const lines = words ? await log.find(words).catch(() => []) : [];
+      if (!words) return;
+      log.show([]); // what is found may be of any kind
+      const lines = await log.find(words).catch(() => []);
       if (!wanted) return;
       setFound(lines);
       setAt(0);
@@ -84,13 +85,16 @@ function useFind(log, goTo) {
     };
   }, [words, log]);
   const go = (/** @type {number} */ by) => {
-    if (!found.length) return;
+    if (!found?.length) return;
     const next = (at + by + found.length) % found.length;
     setAt(next);
     goTo(found[next]);
   };
-  return { words, setWords, found, at, go, current: found.length ? found[at] : -1 };
+  return { words, setWords, found, at, go, current: found?.length ? found[at] : -1 };
 }
+
+/** @param {number[] | null} found @param {number} at */
+const countOf = (found, at) => (!found ? "looking…" : found.length ? `${at + 1} of ${found.length}` : "nothing");
 
 /** @param {any} props */
 function Find({ words, setWords, found, at, go }) {
@@ -102,7 +106,7 @@ function Find({ words, setWords, found, at, go }) {
     <div class="find">
       <input type="search" class="field" placeholder="Search the log" aria-label="Search the log" value=${words}
         onInput=${(/** @type {any} */ event) => setWords(event.target.value)} onKeyDown=${key} />
-      ${words && html`<span class="soft" role="status">${found.length ? `${at + 1} of ${found.length}` : "nothing"}</span>
+      ${words && html`<span class="soft" role="status">${countOf(found, at)}</span>
         <button type="button" class="button is-small" onClick=${() => go(-1)} aria-label="The match before">↑</button>
         <button type="button" class="button is-small" onClick=${() => go(1)} aria-label="The next match">↓</button>`}
     </div>`;
@@ -137,18 +141,11 @@ class Page extends Component {
 }
 
 /** @param {{line: import("./logbook.js").Line, words: string, isCurrent: boolean}} props */
-function Line({ line, words, isCurrent }) {
-  const [whole, setWhole] = useState(false);
-  const cut = line.text.length > LONGEST && !whole;
-  const text = cut ? line.text.slice(0, LONGEST) : line.text;
-  return html`
-    <div class=${`line kind-${line.kind} ${isCurrent ? "is-current" : ""}`} data-line=${line.n}>
-      <span class="line-time">${line.t ? clock(line.t) : ""}</span>
-      <span class="said">${words ? marked(text, words) : text}${cut &&
-      html`… <button type="button" class="plain" onClick=${() => setWhole(true)}>
-        ${line.text.length - LONGEST} more characters</button>`}</span>
-    </div>`;
-}
+const Line = ({ line, words, isCurrent }) => html`
+  <div class=${`line kind-${line.kind} ${isCurrent ? "is-current" : ""}`} data-line=${line.n}>
+    <span class="line-time">${line.t ? clock(line.t) : ""}</span>
+    <span class="said">${words ? marked(line.text, words) : line.text}</span>
+  </div>`;
 
 /** @param {string} text @param {string} words */
 function marked(text, words) {

@@ -105,16 +105,20 @@ export class Scroller {
   place() {
     const { box } = this;
     if (this.following) return box.scrollHeight - box.clientHeight;
-    const line = this.target < 0 ? null : /** @type {HTMLElement | null} */ (
-      box.querySelector(`[data-line="${this.target}"]`));
+    const line = this.target < 0 ? null : box.querySelector(`[data-line="${this.target}"]`);
     if (line) {
       this.target = -1;
-      const place = Math.max(line.offsetTop - box.clientHeight / 2, 0);
+      const place = Math.max(this.topOf(line) - box.clientHeight / 2, 0);
       this.anchor = this.anchorAt(place);
       return place;
     }
-    const page = /** @type {HTMLElement | null} */ (box.querySelector(`[data-page="${this.anchor.page}"]`));
-    return page && page.offsetTop + this.anchor.offset;
+    const page = box.querySelector(`[data-page="${this.anchor.page}"]`);
+    return page && this.topOf(page) + this.anchor.offset;
+  }
+
+  /** How far below the first line something begins. @param {Element} part */
+  topOf(part) {
+    return part.getBoundingClientRect().top - this.box.getBoundingClientRect().top + this.box.scrollTop;
   }
 
   scrolled() {
