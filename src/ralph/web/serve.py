@@ -73,7 +73,9 @@ def serve(
         url = f"{scheme}://{host}:{port}/" if port else "http://localhost/"
         place = Place(url, f"{url}#token={token}", port, options.socket or None, root)
         keys = Keys(token, f"ralph-{port}" if port else "ralph")
-        asyncio.run(_serve(Parts(site, keys, root, tell), options, listener, lambda: ready(place)))
+        ours = {name: value for name, value in environ.items() if name != TOKEN}
+        parts = Parts(site, keys, root, ours, tell)
+        asyncio.run(_serve(parts, options, listener, lambda: ready(place)))
     finally:
         listener.close()
         if options.socket:
@@ -109,7 +111,7 @@ async def _serve(
 
     def end() -> None:
         server.should_exit = True
-        api.closing.set()
+        api.close()
 
     with ending_by(lambda *_: loop.call_soon_threadsafe(end)):
         serving = asyncio.ensure_future(server._serve([listener]))  # noqa: SLF001  its signals are ours

@@ -6,7 +6,7 @@ slow one costs no memory, and one that takes nothing at all is cut off.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -22,7 +22,7 @@ _START: dict[str, Any] = {
         (b"x-accel-buffering", b"no"),
     ],
 }
-Cursor = TypeVar("Cursor")
+More = Callable[[Any], Awaitable[tuple[bytes, Any]]]
 
 
 def event(name: str, data: object, position: str = "") -> bytes:
@@ -31,13 +31,13 @@ def event(name: str, data: object, position: str = "") -> bytes:
     return f"event: {name}\n{mark}data: ".encode() + as_json(data) + b"\n\n"
 
 
-class EventStream(Generic[Cursor]):
+class EventStream:
     """An answer that lasts. `more` waits for what is behind a cursor, and moves it."""
 
     def __init__(
         self,
-        more: Callable[[Cursor], Awaitable[tuple[bytes, Cursor]]],
-        cursor: Cursor,
+        more: More,
+        cursor: object,
         closing: asyncio.Event,
         done: Callable[[], None] = lambda: None,
     ) -> None:

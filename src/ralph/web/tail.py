@@ -4,7 +4,6 @@ What a line says follows from the journal and the streams alone, and so does its
 comes back with a place goes on there exactly, also when another server answers.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,7 +15,7 @@ from ralph.files.state_dir import lstat
 from ralph.journal.journal import HashChain
 from ralph.journal.runs import NONSENSE, Growing, Run, prompt_of
 from ralph.kernel.events import AgentEvent, ToolEnd, ToolStart
-from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
+from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.text.plain import safe
@@ -38,11 +37,12 @@ class Tail:
 
     def __init__(self, run: Run, changed: Callable[[], None]) -> None:
         self.spool = Spool()
-        self.told = 0  # bytes of the journal whose facts are told
+        self.told = 0  # bytes of the journal whose facts are told, with their lines
+        self._told = 0
         self.problem = ""
         self.caught_up = threading.Event()
         self.state: RunState = NEW
-        self._run, self._changed = run, changed
+        self.run, self._changed = run, changed
         self._closing = threading.Event()
         self._journal, self._chain = Growing(run.journal), HashChain(run.journal)
         self._player = Player(_Rows(run), self._opened)
@@ -69,12 +69,12 @@ class Tail:
         """Tell what is new since the last look, if any file has changed."""
         seen = [
             (found.st_size, found.st_mtime_ns) if (found := lstat(path)) else None
-            for path in (self._run.journal, self._path)
+            for path in (self.run.journal, self._path)
         ]
         if seen == self._seen and self.caught_up.is_set():
             return
         self._seen = seen
-        before = self.told, self.spool.total, self.problem
+        before = self._told, self.spool.count, self.problem
         if not self.problem:
             try:
                 self._tell()
@@ -83,25 +83,33 @@ class Tail:
             except OSError as error:
                 self._fail(f"cannot read {error.filename}: {error.strerror}")
             except NONSENSE as error:
-                self._fail(f"{self._run.journal}: its facts make no sense ({error!r})")
-        if before != (self.told, self.spool.total, self.problem) or not self.caught_up.is_set():
+                self._fail(f"{self.run.journal}: its facts make no sense ({error!r})")
+        if before != (self._told, self.spool.count, self.problem) or not self.caught_up.is_set():
+            self._publish()
             self.caught_up.set()
             self._changed()
 
+    def _publish(self) -> None:
+        told = self._told
+        self.spool.flush()
+        self.told = told
+        self._changed()
+
     def _fail(self, words: str) -> None:
         self.problem = safe(words).strip()
-        self.spool.add([Row("bad", self.problem)], (self.told, _END))
+        self.spool.add([Row("bad", self.problem)], (self._told, _END))
 
     def _tell(self) -> None:
         for line in self._journal.lines():
             fact = self._chain.take(line[:-1].decode("utf-8", "surrogateescape"))
             self._of_stream()
             self._last = isinstance(fact, Ended | Launching | Began | Resumed | Settled)
-            after = self.told + len(line)
+            after = self._told + len(line)
             for rows in self._player.fact(fact):
                 self._add(rows, (after, 0))
+            self._last = False
             self.state = fold(self.state, fact)
-            self.told = after
+            self._told = after
             if self._closing.is_set():
                 return
         self._of_stream()
@@ -109,7 +117,7 @@ class Tail:
     def _of_stream(self) -> None:
         for rows in self._player.idle():
             assert self._stream is not None
-            self._add(rows, (self.told, self._stream.told))
+            self._add(rows, (self._told, self._stream.told))
 
     def _opened(self, launch: Launching) -> Stream:
         parser = parser_for(launch.dialect, prompt_of(launch))
@@ -123,8 +131,8 @@ class Tail:
             return
         for number, line in enumerate(self._stream.new()):
             yield line
-            if number % 1000 == 999:
-                self._changed()
+            if number % 2000 == 1999:
+                self._publish()
             if self._closing.is_set():
                 return
 
@@ -135,7 +143,7 @@ class Tail:
     def _add(self, rows: list[Row], place: Place) -> None:
         if place[1]:
             self._of_turn += len(rows)
-            left = min(_MOST_OF_A_TURN - self._of_turn, _MOST - self.spool.total)
+            left = min(_MOST_OF_A_TURN - self._of_turn, _MOST - self.spool.count)
             if left + len(rows) <= 0:
                 return
             if left < 0:
@@ -143,7 +151,7 @@ class Tail:
         self.spool.add(rows, place)
 
 
-_END = 2**63  # behind every byte of a stream
+_END = 2**63 - 1  # behind every byte of a stream
 
 
 class _Rows:
