@@ -64,14 +64,16 @@ class Saved:
         return blocks
 
 
-def play(teller: Teller, saved: Saved | None, *facts: Fact, now: float = DAY + 99) -> list[str]:
+def play(
+    teller: Teller[str], saved: Saved | None, *facts: Fact, now: float = DAY + 99
+) -> list[str]:
     """All the lines of a finished history."""
 
     def open_stream(launch: Launching) -> Stream:
         assert saved is not None
-        return parser_for(launch.dialect, ""), saved
+        return Stream(parser_for(launch.dialect, ""), saved, lambda: now)
 
-    player = Player(teller, lambda: now, open_stream if saved else None)
+    player = Player(teller, open_stream if saved else None)
     lines = [text for fact in facts for piece in player.fact(fact) for text in piece]
     return lines + [text for piece in player.end() for text in piece]
 
@@ -119,7 +121,8 @@ def test_a_commit_message_has_no_place_in_it() -> None:
 def test_a_stream_that_grows_is_told_as_it_comes() -> None:
     saved = Saved(said("one"))
     player = Player(
-        PeopleTeller(Style(), ""), lambda: DAY + 9, lambda x: (parser_for(x.dialect, ""), saved)
+        PeopleTeller(Style(), ""),
+        lambda x: Stream(parser_for(x.dialect, ""), saved, lambda: DAY + 9),
     )
     list(player.fact(BEGAN))
     list(player.fact(WORKS))

@@ -66,6 +66,11 @@ class Formatter:
 
     def lines(self, event: events.AgentEvent) -> list[str]:
         """The lines that show this event, without line ends; none if it is not worth one."""
+        paint = self._style.paint
+        return [before + paint(text, tone) for before, text, tone in self.rows(event)]
+
+    def rows(self, event: events.AgentEvent) -> list[tuple[str, str, Tone]]:
+        """The same, not painted yet: the time and the speaker, then the words and their tone."""
         match event:
             case events.Text():
                 rows, paragraph = self._text(event), "text"
@@ -82,7 +87,7 @@ class Formatter:
         if not rows:
             return []
         before, self._paragraph = self._paragraph, paragraph  # an empty line between two
-        gap = [""] if before and before != paragraph else []
+        gap = [("", "", Tone.PLAIN)] if before and before != paragraph else []
         prefix = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
         if isinstance(event, events.Text):
             prefix += _SPEAKERS.get(event.speaker, "")
@@ -194,13 +199,13 @@ class Formatter:
         why = shorten(one_line(safe(event.failure.message)), _FAILURE, None, "...")
         return [_Row(f"{self._mark(Mark.BAD)} Failed: {why}{statistics}", tone=Tone.BAD)]
 
-    def _finished(self, row: _Row, prefix: str) -> str:
+    def _finished(self, row: _Row, prefix: str) -> tuple[str, str, Tone]:
         style, width = self._style, self._width() if row.body else None
         room = None
         if width is not None:
             room = max(_NARROWEST, width - columns(prefix + row.head + row.tail))
         body = shorten(row.body, style.max_output_chars, room, self._mark(Mark.ELLIPSIS))
-        return prefix + style.paint(row.head + body + row.tail, row.tone)
+        return prefix, row.head + body + row.tail, row.tone
 
 
 def not_ours(line: str) -> str:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
 
 from ralph.agents.streams.dialects import Parser, parser_for
 from ralph.kernel import events
@@ -15,7 +16,7 @@ from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, 
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.turn import Role
-from ralph.kernel.value import replace
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Stop
 from ralph.text.plain import columns, one_line, safe, shorten
 from ralph.ui.events import Formatter, not_ours
@@ -28,32 +29,44 @@ from ralph.ui.style import Style, Tone
 ITERATIONS_PER_TASK = 10  # as the settings have it, where nobody says another number
 _ACTIONS = 5
 _ACTION_SHOWN = 120
+Told = TypeVar("Told")
 _MARGIN = " " * 9  # the width of a time and a blank: what the agent says has no time of its own
 
 
 # ------------------------------------------------------------------ playing
 
 
-Stream = tuple[Parser, Callable[[], Iterable[bytes]]]  # and what was added since the last call
+@value
+class Stream:
+    """What an agent prints: how to read it, what was added since the last call, and when."""
+
+    parser: Parser
+    blocks: Callable[[], Iterable[bytes]]
+    heard_at: Callable[[], float]
 
 
-class Player:
+class Teller(Protocol[Told]):
+    """Tells facts and events in lines of some kind; `now` is when an event was heard, and `used` is
+    what workers have used up who are not back."""
+
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[Told]: ...
+
+    def event(self, event: events.AgentEvent, now: float) -> list[Told]: ...
+
+
+class Player(Generic[Told]):
     """Tells facts in order, with each stream at its place if `open_stream` is given."""
 
     def __init__(
-        self,
-        teller: "Teller",
-        clock: Callable[[], float],
-        open_stream: Callable[[Launching], Stream] | None = None,
+        self, teller: Teller[Told], open_stream: Callable[[Launching], Stream] | None = None
     ) -> None:
         self._teller = teller
-        self._clock = clock
         self._open_stream = open_stream
         self._stream: Stream | None = None
 
-    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> Iterator[list[str]]:
-        """The lines up to and with this fact; `used` is what workers have who are not back. A
-        stream's last words come before its turn's end, and are told with the time of that."""
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> Iterator[list[Told]]:
+        """The lines up to and with this fact. A stream's last words come before its turn's end, and
+        are told with the time of that."""
         yield from self._events(fact.time)
         if isinstance(fact, Ended | Launching | Began | Resumed | Settled):
             yield from self._end(fact.time)
@@ -61,24 +74,27 @@ class Player:
         if isinstance(fact, Launching) and self._open_stream and fact.role is not Role.MESSAGE:
             self._stream = self._open_stream(fact)
 
-    def idle(self) -> Iterator[list[str]]:
+    def idle(self) -> Iterator[list[Told]]:
         """The lines of what the agent said, though no fact has come."""
-        yield from self._events(self._clock())
+        if self._stream is not None:
+            yield from self._events(self._stream.heard_at())
 
-    def end(self) -> Iterator[list[str]]:
+    def end(self) -> Iterator[list[Told]]:
         """The lines of what a torn stream still holds; there will be no more."""
-        yield from self._events(self._clock())
-        yield from self._end(self._clock())
-
-    def _events(self, now: float) -> Iterator[list[str]]:
         if self._stream is not None:
-            parser, blocks = self._stream
-            for block in blocks():
-                yield from (self._teller.event(event, now) for event in parser.feed(block))
+            now = self._stream.heard_at()
+            yield from self._events(now)
+            yield from self._end(now)
 
-    def _end(self, now: float) -> Iterator[list[str]]:
+    def _events(self, now: float) -> Iterator[list[Told]]:
         if self._stream is not None:
-            yield from (self._teller.event(event, now) for event in self._stream[0].end())
+            for block in self._stream.blocks():
+                for event in self._stream.parser.feed(block):
+                    yield self._teller.event(event, now)
+
+    def _end(self, now: float) -> Iterator[list[Told]]:
+        if self._stream is not None:
+            yield from (self._teller.event(event, now) for event in self._stream.parser.end())
             self._stream = None
 
 
@@ -94,11 +110,73 @@ class Days:
         return self._day if self._day != before else ""
 
 
-class PeopleTeller:
-    """Ralph's lines with the time of each and a line where a day begins; the agent's below.
+@value
+class LogLine:
+    """A line about a run, clean and not painted. What goes on from the line before has no `time`,
+    nor has what the agent said."""
 
-    A worker's have its `tag` in front, `T-003 | `, and its `days` are those of all.
-    """
+    text: str
+    tone: Tone = Tone.PLAIN
+    time: float | None = None
+    by_agent: bool = False
+    is_day: bool = False  # the day begins that it names
+    speaker: str = ""  # stands before the text, and is part of it
+
+
+class LineTeller:
+    """Ralph's lines, and a line where a day begins; between them those of the agent, as `style` has
+    them."""
+
+    def __init__(
+        self,
+        style: Style,
+        journal: str,
+        *,
+        verbose: bool = False,
+        worker: bool = False,
+        days: Days | None = None,
+    ) -> None:
+        self._verbose = verbose
+        self._worker = worker
+        self._days = days or Days()
+        self._now = 0.0
+        self._formatter = Formatter(style, lambda: self._now)
+        self._started: Started | None = None
+        self.briefing = Briefing(journal=journal)
+        self.state = NEW
+
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[LogLine]:
+        self._now = fact.time
+        before, self.state = self.state, fold(self.state, fact)
+        if isinstance(fact, Started):
+            self._started = fact
+        if isinstance(fact, Started | Resumed) and self._started is not None:
+            briefing = briefing_of(self._started, self.briefing.journal, self.state)
+            self.briefing = replace(briefing, worker=self._worker)
+        if isinstance(fact, Began | Resumed):
+            self._formatter.start()
+        after = replace(self.state, spent=with_workers(self.state.spent, used))
+        told = narrate(fact, before, after, self.briefing)
+        lines = [line for line in told if self._verbose or not line.verbose]
+        if not lines:
+            return []
+        day = self._days.new(self._now)
+        shown = [LogLine(day, Tone.FAINT, is_day=True)] if day else []
+        for line in lines:
+            first, *more = safe(line.text).split("\n")
+            shown.append(LogLine(first, line.tone, self._now))
+            shown += [LogLine(part, line.tone) for part in more]
+        return shown
+
+    def event(self, event: events.AgentEvent, now: float) -> list[LogLine]:
+        self._now = now
+        rows = self._formatter.rows(event)
+        return [LogLine(text, tone, by_agent=True, speaker=who) for who, text, tone in rows]
+
+
+class PeopleTeller:
+    """The same lines for a terminal, with the time of each. A worker's have its `tag` in front,
+    `T-003 | `, and its `days` are those of all."""
 
     def __init__(
         self,
@@ -113,43 +191,21 @@ class PeopleTeller:
         width = None if style.width is None else max(20, style.width - taken)
         inner = replace(style, timestamps=False, width=width)
         self._style = style
-        self._verbose = verbose
         self._tag = style.paint(tag, Tone.FAINT)
-        self._days = days or Days()
-        self._now = 0.0
-        self._formatter = Formatter(inner, lambda: self._now)
-        self._briefing = Briefing(journal=journal)
-        self._started: Started | None = None
-        self._state = NEW
+        self._lines = LineTeller(inner, journal, verbose=verbose, worker=bool(tag), days=days)
 
     def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[str]:
-        self._now = fact.time
-        before, self._state = self._state, fold(self._state, fact)
-        if isinstance(fact, Started):
-            self._started = fact
-        if isinstance(fact, Started | Resumed) and self._started is not None:
-            briefing = briefing_of(self._started, self._briefing.journal, self._state)
-            self._briefing = replace(briefing, worker=bool(self._tag))
-        if isinstance(fact, Began | Resumed):
-            self._formatter.start()
-        after = replace(self._state, spent=with_workers(self._state.spent, used))
-        told = narrate(fact, before, after, self._briefing)
-        lines = [line for line in told if self._verbose or not line.verbose]
-        if not lines:
-            return []
-        day = self._days.new(self._now)
-        shown = [self._style.paint(day, Tone.FAINT)] if day else []
-        for line in lines:
-            stamp = clock_time(self._now)
-            for part in safe(line.text).split("\n"):
-                shown.append(f"{self._tag}{stamp} {self._style.paint(part, line.tone)}")
-                stamp = " " * len(stamp)
-        return shown
+        return [self._dressed(line) for line in self._lines.fact(fact, used)]
 
     def event(self, event: events.AgentEvent, now: float) -> list[str]:
-        self._now = now
-        tag, lines = self._tag, self._formatter.lines(event)
-        return [f"{tag}{_MARGIN}{line}" if line else tag.rstrip() for line in lines]
+        return [self._dressed(line) for line in self._lines.event(event, now)]
+
+    def _dressed(self, line: LogLine) -> str:
+        if line.is_day:
+            return self._style.paint(line.text, line.tone)
+        words = line.speaker + self._style.paint(line.text, line.tone)
+        stamp = _MARGIN if line.time is None else f"{clock_time(line.time)} "
+        return f"{self._tag}{stamp}{words}" if words or not line.by_agent else self._tag.rstrip()
 
 
 class JsonTeller:
@@ -178,9 +234,6 @@ class JsonTeller:
         told = list(self._told)
         self._told.clear()
         return told
-
-
-Teller = PeopleTeller | JsonTeller  # tells facts and events as lines; `now` is when they happened
 
 
 def briefing_of(started: Started, journal: str, state: RunState | None = None) -> Briefing:

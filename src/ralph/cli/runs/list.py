@@ -3,20 +3,17 @@
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
 from functools import cache
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import at_least, in_directory, option, print_lines
-from ralph.cli.runs.status import report_of
-from ralph.files.state_dir import lstat, state_root
-from ralph.journal.life import Life
-from ralph.journal.outline import costs_of, outline_of, questions_of
-from ralph.journal.runs import Run, all_runs
-from ralph.journal.spending import Sum
-from ralph.ui.status.listing import ASKING, Entry, listing
+from ralph.files.state_dir import state_root
+from ralph.journal.outline import costs_of
+from ralph.journal.runs import all_runs
+from ralph.ui.status.listing import listing
+from ralph.ui.status.reading import entry_of
 from ralph.ui.style import style_here
 
 _USUAL = 20
@@ -58,45 +55,6 @@ def list_runs(*, everything: bool, lines: int | None, in_json: bool) -> None:
     left = len(runs) - len(entries)
     print_lines(
         [*listing(entries, now, style_here()), *([f"{left} more: ralph list -a"] * (left > 0))]
-    )
-
-
-def entry_of(run: Run, now: float, costs: Callable[[str], Mapping[str, Sum]]) -> Entry:
-    """The line about a run. Of one that goes on, all of the journal is read."""
-    if run.owner is not None:
-        report = report_of(run, now, actions=False)
-        asks = questions_of(run)
-        spent, started = report.spent, report.started
-        return Entry(
-            run.id,
-            ASKING if asks and report.life is not Life.PAUSED else report.life.value,
-            run.directory,
-            started,
-            report.state.stop,
-            report.iteration,
-            report.limits.iterations,
-            spent.dollars or None,
-            spent.uncounted,
-            report.state.time or run.owner.since,
-            asks,
-            run.owner.pid,
-            report.problem,
-        )
-    outline, cost = outline_of(run), costs(run.project).get(run.id)
-    gone = Life.UNKNOWN if outline.problem else Life.CRASHED
-    seen = lstat(run.directory)
-    return Entry(
-        run.id,
-        outline.stop.reason.value if outline.stop else gone.value,
-        run.directory,
-        outline.started,
-        outline.stop,
-        outline.iterations,
-        outline.most,
-        (cost.cost_usd or None) if cost else None,
-        cost.unknown if cost else 0,
-        outline.time or (seen.st_mtime if seen else 0.0),
-        problem=outline.problem,
     )
 
 

@@ -2,27 +2,25 @@
 
 import os
 import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import BinaryIO
 
 import click
 
-from ralph.agents.streams.dialects import parser_for
 from ralph.cli.base import command
 from ralph.cli.params import at_least, current_directory, in_directory, looks, option, the_run
 from ralph.errors import StateError
 from ralph.files.state_dir import state_root
 from ralph.journal.merged import MergedJournal
-from ralph.journal.runs import NONSENSE, Growing, Run, find_run, look_again, prompt_of
-from ralph.kernel.facts import Began, Ended, Launching, Resumed, Returned, Settled
-from ralph.kernel.state import NEW, RunState, fold
+from ralph.journal.runs import Growing, Run, find_run, look_again
+from ralph.kernel.facts import Began, Ended, Launching, Resumed, Settled
 from ralph.kernel.turn import Role
-from ralph.kernel.verdict import Reason, Stop
+from ralph.kernel.verdict import Reason
 from ralph.ui.live.activity import tag_of
-from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Player, Stream, Teller
+from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Teller
+from ralph.ui.retelling import Retelling
 from ralph.ui.style import encoding_of, leaves_within, style_here
 
 _LOOK_EVERY = 0.25
@@ -72,13 +70,13 @@ def logs(
     found = _found(run)
     style, days = style_here({"emoji": emoji, "color": color}), Days()
 
-    def teller(run: Run, task: str) -> Teller:
+    def teller(run: Run, task: str) -> Teller[str]:
         if in_json:
             return JsonTeller(run.id, run.journal, task=task)
         tag = task and tag_of(task)
         return PeopleTeller(style, run.journal, verbose=verbose, tag=tag, days=days)
 
-    told = Retelling(found, teller, events=events or in_json)
+    told = Retelling[str](found, teller, events=events or in_json)
     source: Source = (RawStreams(found) if events else RawJournal(found)) if raw else told
     try:
         # Nowhere, if standard output was closed from the beginning.
@@ -122,49 +120,6 @@ def _copy(source: "Source", sink: "Sink", run: Run, out: BinaryIO, *, follow: bo
         sink.flush()  # also what came before a line that was changed
 
 
-class Retelling:
-    """Facts and events in the words of tellers, one for each run."""
-
-    def __init__(self, run: Run, tellers: Callable[[Run, str], Teller], *, events: bool) -> None:
-        self._run = run
-        self._tellers = tellers  # for a run, and the task that a worker is at
-        self._events = events
-        self._merged = MergedJournal(run)
-        self._players = {run.id: self._player(run, "")}
-        self._at_work: dict[str, RunState] = {}  # workers who are not back, by run
-        self.stopped = False
-
-    def new(self) -> Iterator[Piece]:
-        for told in self._merged.new():
-            fact, run = told.fact, told.run
-            if told.sent is None:  # of the run itself, not of a worker
-                self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
-                if isinstance(fact, Returned) and fact.worker in self._players:
-                    yield from self._players.pop(fact.worker).end()
-                    self._at_work.pop(fact.worker, None)
-            elif run.id not in self._players:
-                self._players[run.id] = self._player(run, told.sent.assignment.task)
-            try:
-                if told.sent is not None:
-                    self._at_work[run.id] = fold(self._at_work.get(run.id, NEW), fact)
-                used = [state.spent for state in self._at_work.values()]
-                yield from self._players[run.id].fact(fact, () if told.sent else used)
-            except NONSENSE as error:
-                raise StateError(f"{run.journal}: its facts make no sense ({error!r})") from error
-        for player in self._players.values():
-            yield from player.idle()
-
-    def end(self) -> Iterator[Piece]:
-        for player in self._players.values():
-            yield from player.end()
-
-    def _player(self, run: Run, task: str) -> Player:
-        def stream(launch: Launching) -> Stream:
-            return parser_for(launch.dialect, prompt_of(launch)), Growing(launch.stream).blocks
-
-        return Player(self._tellers(run, task), time.time, stream if self._events else None)
-
-
 class RawJournal:
     """The journal's lines as they are, even changed or torn ones. Workers have journals too."""
 
@@ -202,7 +157,7 @@ class RawStreams:
             yield from stream.blocks()
 
 
-Source = Retelling | RawJournal | RawStreams
+Source = Retelling[str] | RawJournal | RawStreams
 
 
 class Sink:

@@ -9,26 +9,11 @@ import click
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, print_lines, the_run
 from ralph.files.state_dir import project_dir, state_root
-from ralph.journal.life import Life, life_of
-from ralph.journal.runs import (
-    Run,
-    account_of,
-    all_runs,
-    find_run,
-    projects,
-    prompt_of,
-    read_tail,
-    workers_at,
-)
-from ralph.kernel.facts import Launching
-from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.value import replace
-from ralph.processes.usage import ProcessTree, measure
-from ralph.ui.replay import last_actions
-from ralph.ui.status.report import Report, report_dict, report_lines, table_lines
+from ralph.journal.runs import all_runs, find_run, projects
+from ralph.loops.backlog.ahead import ahead_of
+from ralph.ui.status.reading import report_of, reports_of
+from ralph.ui.status.report import report_dict, report_lines, table_lines
 from ralph.ui.style import style_here
-
-_TAIL = 256 * 1024
 
 
 @command()
@@ -67,100 +52,17 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
         lines = spending_lines(entries, now)
     elif everything:
         runs = all_runs(root)
-        told = [report_dict(each) for each in reports_of(runs, now)] if in_json else None
+        told = [report_dict(each) for each in reports_of(runs, now, ahead_of)] if in_json else None
         lines = ["There are no runs yet. Start one: ralph run -p 'what to do'"]
         if runs and not in_json:
-            reports = [report_of(each, now, actions=False) for each in runs]
+            reports = [report_of(each, now, actions=False, ahead=ahead_of) for each in runs]
             lines = table_lines(reports, style_here())
     else:
         found = find_run(root, current_directory(), run, "status", workers=True)
-        (report,) = reports_of([found], now)
+        (report,) = reports_of([found], now, ahead_of)
         told = report_dict(report)
         lines = [] if in_json else report_lines(report, style_here())
     if in_json:
         click.echo(json.dumps(told, indent=2))
     else:
         print_lines(lines)
-
-
-def reports_of(runs: list[Run], now: float) -> list[Report]:
-    """Everything about these runs; what their processes use is measured for all at once."""
-    # What a worker's processes use is not known: they belong to the run that it works for.
-    pids = {run.id: run.owner.pid for run in runs if run.owner and run.lead is None}
-    trees = measure(list(pids.values()), time.sleep)
-    reports = []
-    for run in runs:
-        at_work = workers_at(run.lead, account_of(run.lead).state) if run.lead else ()
-        sent = next((sent.assignment for worker, sent in at_work if worker.id == run.id), None)
-        reports.append(report_of(run, now, trees.get(pids.get(run.id, 0)), sent=sent))
-    return reports
-
-
-def report_of(
-    run: Run,
-    now: float,
-    tree: ProcessTree | None = None,
-    *,
-    actions: bool = True,
-    sent: Assignment | None = None,
-) -> Report:
-    """All that is known about a run. Whatever is wrong with it is part of the report."""
-    account, asked = account_of(run), run.asked()
-    workers = tuple(
-        report_of(worker, now, actions=actions, sent=assigned.assignment)
-        for worker, assigned in workers_at(run, account.state)
-    )
-    last: tuple[str, ...] = ()
-    if actions and (launch := account.launch) is not None:
-        last = last_actions(launch.dialect, prompt_of(launch), read_tail(launch.stream, _TAIL))
-    report = Report(
-        run=run.id,
-        life=life_of(account, asked, now, live=run.live),
-        directory=run.directory,
-        journal=run.journal,
-        now=now,
-        state=account.state,
-        started=account.started,
-        doing=account.doing,
-        heard_at=_heard_at(account.doing),
-        pid=run.owner.pid if run.owner else None,
-        asked=asked,
-        last_actions=last,
-        tree=tree.as_dict() if tree else None,
-        problem=account.problem,
-        sent=sent,
-        workers=workers,
-    )
-    if not (report.is_crew and report.live):
-        return report
-    # It pauses by its workers, and how much is ahead of it stands in the list.
-    lives = {worker.life for worker in workers}
-    paused = asked.paused and not lives & {Life.RUNNING, Life.WAITING}
-    life = Life.PAUSED if paused else report.life
-    return replace(report, life=life, ahead=_ahead(run, report))
-
-
-def _ahead(run: Run, report: Report) -> frozenset[str] | None:
-    """The tasks that the run is for and that are not done; None where nobody can tell."""
-    from ralph.loops.backlog.store.selection import TaskBacklog
-    from ralph.loops.backlog.store.task_file import TaskFile
-    from ralph.runner.kept import work_of
-
-    assert report.started is not None
-    work, file = work_of(run.directory, "backlog") or {}, TaskFile(report.started.workspace)
-    try:
-        backlog = TaskBacklog(file, work["task"], tuple(work["tags"]))()
-    except (OSError, KeyError, TypeError):
-        return None
-    return None if backlog.problem else frozenset(task.id for task in backlog.tasks if task.open)
-
-
-def _heard_at(doing: object) -> float | None:
-    """The time when the stream last grew; None while there is nothing in it."""
-    if not isinstance(doing, Launching):
-        return None
-    try:
-        found = os.stat(doing.stream)
-    except OSError:
-        return None
-    return found.st_mtime if found.st_size else None
