@@ -18,7 +18,10 @@ COMMANDS = {
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "watch": ("ralph.cli.runs.watch", "Watch a run in the terminal, and steer it."),
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
-    "web": ("ralph.cli.web", "Show the runs of this machine in a browser, and steer them."),
+    "Watch and steer": (
+        *("list", "status", "watch", "web", "logs", "report"),
+        *("stop", "pause", "resume", "clean"),
+    ),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.runs.resume", "Continue a run that was paused, or has ended."),
@@ -37,7 +40,7 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "logs"),
+        *("list", "status", "watch", "web", "logs", "report"),
         *("stop", "pause", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),
