@@ -49,6 +49,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "loops": ("msgspec",),
     "notify": ("apprise",),
     "settings": ("msgspec",),
+    "watch": ("rich", "textual"),
     "web": ("msgspec", "starlette", "uvicorn"),
 }
 MOST_IN_A_FOLDER = 20

@@ -2,49 +2,50 @@
 
 import json
 import os
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralph.cli.base import command
-from ralph.cli.params import a_file, option
+from ralph.cli.params import a_file, option, together
 from ralph.errors import ConfigError
 from ralph.journal.write_access import refuse_agents
+
+if TYPE_CHECKING:
+    from ralph.web.serve import Place
 
 _EXTRA = (
     "Install it: pipx inject ralph-engine starlette uvicorn, or pip install 'ralph-engine[web]'"
 )
+_OPENED_WITHIN = 30.0  # seconds, then the file that leads there is gone
+_where = together(
+    option("--host ADDRESS", "The address to listen at.", default="127.0.0.1"),
+    option(
+        "--port N",
+        "The port.  [default: any that is free]",
+        default=0,
+        type=click.IntRange(0, 65535),
+    ),
+    option("--socket PATH", "Listen at a Unix socket instead.", shell_complete=a_file),
+    option(
+        "--allow-host NAME",
+        "A name by which browsers may reach it; repeat for more.",
+        "names",
+        multiple=True,
+    ),
+    option("--tls-cert FILE", "The certificate, as PEM."),
+    option("--tls-key FILE", "Its key, as PEM."),
+)
 
 
 @command()
-@option("--host ADDRESS", "The address to listen at.", default="127.0.0.1")
-@option(
-    "--port N",
-    "The port.  [default: any that is free]",
-    default=0,
-    type=click.IntRange(0, 65535),
-    show_default=False,
-)
-@option("--socket PATH", "Listen at a Unix socket instead.", shell_complete=a_file)
+@_where
 @option("--read-only", "Only show: no run can be steered from the page.")
-@option(
-    "--allow-host NAME", "A name by which browsers may reach it; repeat for more.", multiple=True
-)
-@option("--tls-cert FILE", "The certificate, as PEM.")
-@option("--tls-key FILE", "Its key, as PEM.")
 @option("--open", "Open the page in the browser.", "open_page")
 @option("--json", "Print one JSON object when it listens.", "in_json")
-def web(
-    *,
-    host: str,
-    port: int,
-    socket: str | None,
-    read_only: bool,
-    allow_host: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    open_page: bool,
-    in_json: bool,
-) -> int:
+def web(*, open_page: bool, in_json: bool, **given: Any) -> None:  # noqa: ANN401  see Options
     """Show the runs of this machine in a browser, live, and steer them there.
 
     The link that it prints opens the page; its token is what steers. It listens on this machine
@@ -57,33 +58,46 @@ def web(
       ssh -L 8734:127.0.0.1:8734 HOST     reach that of another machine
       ralph web --json | jq -r .url       for programs
 
+    Elsewhere than on this machine (--host) it needs --tls-cert and --tls-key. A service gives it a
+    token by RALPH_WEB_TOKEN. More: docs/how-to/web.md.
     Exit codes: 0 after Ctrl+C, 2 when it cannot listen.
     """
-    if not read_only:
-        refuse_agents(os.environ, "start ralph web")
+    if not given["read_only"]:
+        refuse_agents(os.environ, "steer runs by ralph web")
     try:
-        from ralph.web.serve import Options, Place, serve
+        from ralph.web.serve import TOKEN, Options, serve
     except ModuleNotFoundError as error:
         raise ConfigError(f"ralph web needs the package {error.name}", _EXTRA) from error
 
-    def ready(place: Place) -> None:
-        if in_json:
-            told = {
-                "url": place.link,
-                "port": place.port,
-                "socket": place.socket,
-                "pid": os.getpid(),
-            }
-            click.echo(json.dumps(told))
-            return
-        at = f" by the socket {place.socket}" if place.socket else ""
-        click.echo(f"[ralph] {place.link}{at}")
-        click.echo(
-            f"[ralph] It shows the runs in {place.root}. Ctrl+C ends it, and no run.", err=True
+    environ = dict(os.environ)
+    os.environ.pop(TOKEN, None)  # what we start has no use for it
+    with ExitStack() as at_end:
+
+        def ready(place: "Place") -> None:
+            _tell(place, in_json=in_json)
+            if open_page:
+                _open(place, at_end)
+
+        serve(
+            Options(**given), environ, ready, lambda words: click.echo(f"[ralph] {words}", err=True)
         )
 
-    options = Options(
-        host, port, socket or "", read_only, allow_host, tls_cert or "", tls_key or ""
-    )
-    serve(options, os.environ, ready, lambda words: click.echo(f"[ralph] {words}", err=True))
-    return 0
+
+def _tell(place: "Place", *, in_json: bool) -> None:
+    if in_json:
+        told = {"url": place.link, "port": place.port, "socket": place.socket, "pid": os.getpid()}
+        click.echo(json.dumps(told))
+        return
+    at = f" by the socket {place.socket}" if place.socket else ""
+    click.echo(f"[ralph] {place.link}{at}")
+    click.echo(f"[ralph] It shows the runs in {place.root}. Ctrl+C ends it, and no run.", err=True)
+
+
+def _open(place: "Place", at_end: ExitStack) -> None:
+    from ralph.web.opening import open_in_browser
+
+    remove = open_in_browser(place.link)
+    timer = threading.Timer(_OPENED_WITHIN, remove)
+    timer.daemon = True
+    timer.start()
+    at_end.callback(remove)

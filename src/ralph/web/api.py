@@ -21,7 +21,8 @@ from ralph.web.gate import Gate, Keys
 from ralph.web.list_feed import ListFeed
 from ralph.web.listing import Listing
 from ralph.web.replies import ApiError, reply
-from ralph.web.security import Site
+from ralph.web.reporting import report_of
+from ralph.web.security import REPORT_POLICY, Site
 from ralph.web.spending import Spending
 from ralph.web.spool import KINDS
 from ralph.web.sse import EventStream
@@ -57,6 +58,7 @@ class Api:
         self._list_feed = ListFeed(self._listing)
         self._feeds = Feeds(self._listing, Gatherer, parts.tell)
         self._spending = Spending(parts.root)
+        self._reporting = asyncio.Lock()  # one at a time: they take a processor each
 
     def app(self) -> ASGIApp:
         run = "/api/runs/{run}"
@@ -72,6 +74,7 @@ class Api:
             Route(f"{run}/iterations/{{number}}", self.iteration),
             Route(f"{run}/log", self.log),
             Route(f"{run}/events", self.run_events),
+            Route(f"{run}/report.html", self.report),
             *(Route(f"{run}/{name}", self.steer, methods=["POST"]) for name in CONTROLS),
         ]
         router = Router(routes, redirect_slashes=False, default=_nothing)
@@ -154,12 +157,26 @@ class Api:
         feed.users += 1
         return EventStream(feed.more, position, self.closing, lambda: self._feeds.left(feed))
 
+    async def report(self, request: Request) -> Response:
+        """The report as `ralph report` writes it: with a policy of its own, and no script."""
+        run = await self._feeds.run(request.path_params["run"])
+        async with self._reporting:
+            page = await report_of(run.id, self._parts.environ)
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        if "download" in request.query_params:
+            headers["Content-Disposition"] = f'attachment; filename="ralph-{_fit(run.id)}.html"'
+        return Response(page, headers=headers, media_type="text/html")
+
     async def steer(self, request: Request) -> Response:
         run = await self._feeds.run(request.path_params["run"])
         said = await _json(request)
         control = request.url.path.rpartition("/")[2]
         words = await asyncio.to_thread(CONTROLS[control], run, said)
         return reply({"words": words})
+
+
+def _fit(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
 def _window(

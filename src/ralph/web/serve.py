@@ -1,6 +1,7 @@
 """Starts the server, tells where it is, and ends it."""
 
 import asyncio
+import ipaddress
 import os
 import secrets
 import socket
@@ -17,7 +18,7 @@ from ralph.processes.signals import ending_by
 from ralph.text.redact import know
 from ralph.web.api import Api, Parts
 from ralph.web.gate import Keys
-from ralph.web.security import Site
+from ralph.web.security import Site, is_known
 
 TOKEN = "RALPH_WEB_TOKEN"  # noqa: S105  the variable's name
 _SHORTEST_TOKEN = 32
@@ -32,11 +33,11 @@ class Options:
 
     host: str = "127.0.0.1"
     port: int = 0
-    socket: str = ""
+    socket: str | None = None
     read_only: bool = False
     names: tuple[str, ...] = ()  # hosts that are ours too
-    tls_cert: str = ""
-    tls_key: str = ""
+    tls_cert: str | None = None
+    tls_key: str | None = None
 
 
 @value
@@ -62,24 +63,56 @@ def serve(
         remedy = f"Make one: {TOKEN}=$(openssl rand -hex 32)"
         raise ConfigError(f"{TOKEN} needs {_SHORTEST_TOKEN} letters or more", remedy)
     know([token])
+    _refuse_unsafe(options)
     root = state_root(environ)
     listener = _unix_listener(options.socket) if options.socket else _listener(options)
     try:
         scheme = "https" if options.tls_cert else "http"
         port = None if options.socket else listener.getsockname()[1]
         names = frozenset(name.lower() for name in (*options.names, options.host))
-        site = Site(scheme, names, options.read_only)
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        url = f"{scheme}://{host}:{port}/" if port else "http://localhost/"
-        place = Place(url, f"{url}#token={token}", port, options.socket or None, root)
-        keys = Keys(token, f"ralph-{port}" if port else "ralph")
+        url = _url(options, scheme, port)
+        place = Place(url, f"{url}#token={token}", port, options.socket, root)
         ours = {name: value for name, value in environ.items() if name != TOKEN}
-        parts = Parts(site, keys, root, ours, tell)
+        keys = Keys(token, f"ralph-{port}" if port else "ralph")
+        parts = Parts(Site(scheme, names, options.read_only), keys, root, ours, tell)
         asyncio.run(_serve(parts, options, listener, lambda: ready(place)))
     finally:
         listener.close()
         if options.socket:
             os.unlink(options.socket)
+
+
+def _refuse_unsafe(options: Options) -> None:
+    """Refuse to send the token over a network that may read it."""
+    if bool(options.tls_cert) != bool(options.tls_key):
+        remedy = "Give both: --tls-cert FILE --tls-key FILE"
+        raise ConfigError("a certificate and its key belong together", remedy)
+    if options.socket:
+        if options.port or options.tls_cert:
+            raise ConfigError("--socket excludes --port and --tls-cert", "Leave one of them out.")
+        return
+    wrong = [name for name in options.names if not is_known(name, frozenset({name.lower()}))]
+    if wrong:
+        raise ConfigError(f"{wrong[0]!r} is no host name", "For example: --allow-host box.lan")
+    if not options.tls_cert and not _is_loopback(options.host):
+        remedy = (
+            "Give --tls-cert FILE --tls-key FILE, or stay on this machine and reach it by ssh -L."
+        )
+        raise ConfigError(f"at {options.host} others could read the token", remedy)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _url(options: Options, scheme: str, port: int | None) -> str:
+    """The address to type. That of a socket is for whoever forwards it."""
+    host = options.names[0] if options.names and port else options.host
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}:{port}/" if port else "http://localhost/"
 
 
 async def _serve(
@@ -101,15 +134,16 @@ async def _serve(
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=_LARGEST_HEAD,
-        ssl_certfile=options.tls_cert or None,
-        ssl_keyfile=options.tls_key or None,
+        ssl_certfile=options.tls_cert,
+        ssl_keyfile=options.tls_key,
     )
-    with failing("cannot use the certificate", "See: ralph web --help"):
+    with failing("cannot use the certificate and its key", "Both are files in PEM."):
         config.load()
     server = uvicorn.Server(config)
     loop = asyncio.get_running_loop()
 
     def end() -> None:
+        server.force_exit = server.should_exit  # asked twice
         server.should_exit = True
         api.close()
 
