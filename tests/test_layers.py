@@ -31,7 +31,7 @@ PURE_MODULES = (
         "loops.session.state",
         "loops.session.words",
     ),
-    *("loops.supervise.bus_format", "ui.attempt_words"),
+    *("loops.supervise.bus_format", "ui.attempt_words", "web.security"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -49,6 +49,8 @@ PACKAGES = {  # what may be imported beside the standard library
     "loops": ("msgspec",),
     "notify": ("apprise",),
     "settings": ("msgspec",),
+    "watch": ("rich", "textual"),
+    "web": ("msgspec", "starlette", "uvicorn"),
 }
 MOST_IN_A_FOLDER = 20
 MOST_WITH_A_PREFIX = 2
