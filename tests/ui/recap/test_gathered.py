@@ -25,19 +25,22 @@ from ralph.kernel.facts import (
     Asked,
     Assigned,
     Began,
+    Checked,
     Checking,
     Decided,
     Ended,
     Fact,
     Launching,
+    Proved,
     Resumed,
     Returned,
     Settled,
     Started,
     Step,
 )
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.tasks.task import Assignment, Mode, Status, Task
+from ralph.kernel.tasks.task import Assignment, Mode, ReviewStatus, Status, Task
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import (
     Accept,
@@ -48,7 +51,9 @@ from ralph.kernel.verdict import (
     Park,
     Placement,
     Reason,
+    Release,
     Stop,
+    Verdict,
     Wait,
 )
 from ralph.kernel.world import NOTE, Origin, Request, Signals, Snapshot, Stand
@@ -58,6 +63,7 @@ from ralph.testing.fakes import FakeGate
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.gathered import Gathered, Seen
 from ralph.ui.recap.values import Diff, FileChange, Iteration, Recap, TaskRow, TaskState
+from ralph.ui.recap.words import judgement_of, shown
 
 RUN = "20260101-000000-aaaa"
 STARTED = Started(1000.0, RUN, "harness", "/p", 7, "0.2", limits=Limits(5, None, 20.0))
@@ -282,8 +288,10 @@ def test_reviews_of_stories() -> None:
         *(*closed(1013.0, Continue()), *turn(2, 1020.0, task="S-1")),
         *(Step(1032.0, "review", detail=passes), *closed(1033.0, Continue())),
     )
-    stories = (Task("S-1", "One", status=Status.PENDING), Task("S-2", "Two"))
-    found = recap(*facts, listed=stories)
+    stories = (Task("S-1", "One"), Task("S-2", "Two"))
+    waits = (stories[0], replace(stories[1], review=ReviewStatus.NEEDS_REVIEW))
+    assert rows(recap(*facts, listed=waits))["S-2"].state is TaskState.REVIEW
+    found = recap(*facts, Step(1040.0, "review", detail="nonsense"), listed=stories)
     assert [(row.outcome, row.feedback) for row in found.reviews] == [
         ("changes_requested", "mend line 3"),
         ("approved", ""),
@@ -294,6 +302,62 @@ def test_reviews_of_stories() -> None:
     ]
     assert (found.points[-1].done, found.points[-1].open) == (1, 1)
     assert found.iterations[0].settled[0].detail == "S-1: changes requested"
+
+
+def test_a_first_look_is_iteration_0() -> None:
+    """`--until-green`: the checks run before the first turn."""
+    looked = (
+        *(STARTED, Step(1000.0, "note"), Checking(1001.0, "make test")),
+        *(Checked(1003.0, "make test", 2.0, (Finding("make test", "fails", code=1),)),),
+        *(Proved(1003.0, A, Stand(A, C), C), Step(1004.0, "first look", detail="red")),
+        Decided(1004.0, Boundary.OPENING, Continue()),
+    )
+    look = only(recap(*looked[:3], live=True, now=1002.0))
+    assert (look.number, look.mode, look.gate_seconds, look.ended) == (0, "look", 1.0, None)
+    found = recap(*looked, *turn(1, 1005.0), *closed(1016.0, Continue()))
+    look, first = found.iterations
+    assert (look.gate_seconds, look.ended, look.commit, look.task) == (2.0, 1004.0, "", "")
+    assert (look.checks[0].code, look.judgement) == (1, None)
+    assert (first.number, first.checks, first.began) == (1, (), 1005.0)
+
+
+VERDICTS = [
+    (Accept(("x",)), "Believed: the task is done."),
+    (Park("too hard"), "Left to a person: too hard"),
+    (Wait(None, "paused"), "Waits to be resumed: paused"),
+    (Wait(0, "rate limited"), "Taken again: rate limited"),
+    (Stop(Reason.STALLED), "The run ends: stalled"),
+    (Continue(), "Goes on."),
+    (Release("held back 5 times"), "held back 5 times"),
+]
+
+
+@pytest.mark.parametrize(("verdict", "words"), VERDICTS)
+def test_a_verdict_in_words(verdict: Verdict, words: str) -> None:
+    decided = Decided(1.0, Boundary.CLOSING, verdict)
+    assert judgement_of(decided, WORK, None, {}).words == words
+
+
+def test_a_claim_and_what_speaks_against_it() -> None:
+    finding = Finding("make test", "2 failed\nmore", code=1)
+    decided = Decided(1.0, Boundary.CLOSING, Continue(), (finding, finding))
+    told = [judgement_of(decided, turn, None, {}) for turn in (DONE, WORK)]
+    assert [each.words for each in told] == [
+        "The claim is not believed: make test objected.",
+        "Not done yet: make test objected.",
+    ]
+    assert told[0].objections[0] == "make test: 2 failed"
+    assert [each.is_disbelieved for each in told] == [True, False]
+
+
+@pytest.mark.parametrize("size", [3_900, 4_001, 20_000])
+def test_a_long_text_keeps_its_beginning_and_its_end(size: int) -> None:
+    text = shown("first\n" + "x\n" * (size // 2) + "last")
+    assert text.startswith("first\n")
+    assert text.endswith("\nlast")
+    assert ("left out" in text) == (size > 4_000)
+    assert len(text) <= 4_100
+    assert shown("caf\u00e9 \ud800") == "caf\u00e9 ?"
 
 
 # ------------------------------------------------------------------ tasks and workers
@@ -390,6 +454,8 @@ def test_a_task_that_was_answered_asks_no_more() -> None:
     asks = Returned(1020.0, "a", "w-1", Park("tabs?", Cause.QUESTION))
     waits = (*lead[:3], asks)
     assert recap(*waits, live=True).state == "asking"
+    recalled = Returned(1020.0, "c", "w-2", Stop(Reason.LIMIT, "money"))
+    assert [lane.outcome for lane in recap(*waits, recalled).lanes] == ["parked", "limit"]
     assert recap(*waits, Assigned(1030.0, Assignment("a"), "w-3"), live=True).state == "running"
 
 
