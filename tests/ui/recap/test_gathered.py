@@ -197,11 +197,13 @@ def test_a_turn_that_goes_on_counts_up_to_now() -> None:
 def test_a_rate_limit_is_one_iteration_and_its_sleep_is_waiting() -> None:
     wait = Wait(1500.0, "rate limit")
     facts = (STARTED, *turn(1, 1000.0, said=limited()), *closed(1011.0, wait))
-    again = (Decided(1500.0, Boundary.OPENING, Continue()), *turn(1, 1501.0, said=DONE))
+    later = (began(1, 1501.0, tree=C), *turn(1, 1501.0, said=DONE)[1:])
+    again = (Decided(1500.0, Boundary.OPENING, Continue()), *later)
     assert recap(*facts, now=1200.0, live=True).state == "waiting"
     assert recap(*facts, now=1200.0, live=True).wake_at == 1500.0
-    found = recap(*facts, *again, *closed(1512.0, Accept(("claimed",))))
-    one = only(found)
+    facts = (*facts, *again, *closed(1512.0, Accept(("claimed",))))
+    assert [draft.changed for _, draft in gathered(*facts).drafts()] == [f"{A} {B}"]  # by both
+    one = only(recap(*facts))
     assert (one.tries, one.agent_seconds, one.cost_usd) == (2, 20.0, 1.0)
     assert one.wait_seconds == pytest.approx(489.0)
     assert (one.began, one.ended) == (1000.0, 1513.0)
@@ -214,6 +216,19 @@ def test_a_turn_that_was_cut_off_is_taken_again() -> None:
     found = recap(*facts, *closed(9020.0, Continue()))
     assert (only(found).tries, only(found).ending, only(found).agent_seconds) == (2, "exited", 10.0)
     assert found.spent.uncounted == 1
+
+
+def test_a_turn_that_was_interrupted_is_judged_when_the_run_goes_on() -> None:
+    """Also for whoever has looked in between."""
+    stop = Stop(Reason.INTERRUPTED, "asked to stop")
+    found = gathered(STARTED, *turn(1, 1000.0), *closed(1011.0, stop))
+    before = found.recap(Seen(1020.0))
+    assert (before.state, only(before).ended) == ("interrupted", 1012.0)
+    for fact in (Resumed(2000.0, 8), *closed(2001.0, Accept(("claimed",)))):
+        found.take(fact)
+    judged = only(found.recap(Seen(5000.0))).judgement
+    assert judged is not None
+    assert (judged.verdict, judged.evidence) == ("accept", ("claimed",))
 
 
 def test_what_ends_a_run_between_turns_is_no_iterations_verdict() -> None:
