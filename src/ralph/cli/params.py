@@ -204,6 +204,7 @@ run_display = together(
     option("--timestamps/--no-timestamps", "Print the time before each line.  [default: no times]"),
     notify_by,
     option("--detach", "Run in the background, also after you log out."),
+    option("--watch", "The same, and watch it: q leaves it alone, see ralph watch."),
 )
 shown_credentials = option(
     "--sandbox-show PATH",
@@ -271,13 +272,14 @@ def run_loop(name: str, flags: dict[str, object]) -> int:
             raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
         flags["sandbox"] = "direct"
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper, detached = click.get_current_context().obj, flags.pop("detach", False)
+    keeper = click.get_current_context().obj
+    detached, watched = flags.pop("detach", False), flags.pop("watch", False)
     invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
-    if not detached or flags.get("dry_run"):
+    if flags.get("dry_run") or not (detached or watched):
         return execute(name, invocation)
     from ralph.cli.runs.background import in_background
 
-    return in_background(invocation, partial(execute, name))
+    return in_background(invocation, partial(execute, name), watched=bool(watched))
 
 
 def print_lines(lines: Iterable[str]) -> None:

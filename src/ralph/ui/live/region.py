@@ -71,7 +71,10 @@ class LiveLine:
             return
         shown = _highest(moments, (self._height() or _HEIGHT) // 2)
         # The last column may wrap.
-        lines = [fitted(moment, self._frame, self._style, width - 1) for moment in shown]
+        self.show([fitted(moment, self._frame, self._style, width - 1) for moment in shown])
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show these, painted and short enough, if they differ from what is there."""
         text = _DRAW.format(_NEXT.join(lines), _UP * len(lines))
         if text != self._shown:
             now = self._clock()

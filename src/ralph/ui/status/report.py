@@ -68,6 +68,7 @@ class Report:
     sent: Assignment | None = None  # of a worker: what it was sent to do
     workers: "tuple[Report, ...]" = ()  # those who are at work for it, or were when it ended
     ahead: frozenset[str] | None = None  # the tasks of its list that are not done, where known
+    asks: tuple[str, ...] = ()  # tasks that wait for an answer
 
     @property
     def live(self) -> bool:

@@ -1,0 +1,1 @@
+"""The whole screen, by Textual (extra `watch`). Public: `main`."""

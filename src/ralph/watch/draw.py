@@ -1,0 +1,228 @@
+"""A view as lines of text, painted by a style: both front ends show these.
+
+Everything that others wrote is cleaned; no line is wider than asked for.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ralph.journal.life import Life
+from ralph.kernel.value import replace
+from ralph.text.plain import columns, one_line, safe, shorten, without_escapes
+from ralph.text.words import counted, duration, elapsed, money, number
+from ralph.ui.closing import closing_lines
+from ralph.ui.lines import Line
+from ralph.ui.live.region import fitted
+from ralph.ui.replay import tidy
+from ralph.ui.status.listing import Entry as Listed
+from ralph.ui.status.report import age, doing_words
+from ralph.ui.style import Mark, Style, Tone
+from ralph.watch.model import GateView, View
+
+_LONGEST = 1000  # characters of others' words
+NARROWEST = 10  # columns
+_BAR = 12  # columns
+_GAP = "   "
+_TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
+_FULL, _EMPTY = ("█", "#"), ("░", ".")
+Said = Callable[[Any], str]
+_OK, _BAD, _RUNS = ("✓", "ok"), ("✗", "FAILED"), ("…", "...")
+
+
+def head(view: View, style: Style, width: int, most: int, frame: int = 0) -> list[str]:
+    """What stands above the log: the run, what is spent of what may be, gates, and in at most
+    about `most` lines what goes on, who asks, or how it ended."""
+    lines = [_title(view, style, width), *_about(view, style, width)]
+    lines += _gauges(view, style, width) + _gates(view, style, width)
+    return [*lines, *_moments(view, style, width, max(3, most - len(lines)), frame)]
+
+
+def _title(view: View, style: Style, width: int) -> str:
+    report = view.report
+    state, tone = view.state, tone_of(view.state)
+    since = report.started.time if report.started else report.now
+    until = report.state.time if report.state.stop is not None else report.now
+    if report.life is Life.ENDED:
+        state = f"{state}, {age(report.now - report.state.time)} ago"
+    elif report.live:
+        state += f" {elapsed(until - since)}"
+    name = f"{report.run}  {view.command}" if view.command else report.run
+    name = shorten(name, _LONGEST, max(1, width - columns(state) - 2), style.mark(Mark.ELLIPSIS))
+    gap = " " * max(1, width - columns(name) - columns(state))
+    return style.paint(name, Tone.HEAD) + gap + style.paint(state, tone)
+
+
+def _about(view: View, style: Style, width: int) -> Iterator[str]:
+    """The directory, the agent, and what it is to do."""
+    report = view.report
+    if report.problem:
+        yield _cut(report.problem, Tone.BAD, style, width)
+    if report.started is None:
+        yield _cut("just starting" if view.caught_up else "reading", Tone.FAINT, style, width)
+        return
+    started = report.started
+    between = style.mark(Mark.BETWEEN)
+    agent = " ".join(filter(None, (started.agent, started.model)))
+    words = [_home(started.workspace), agent]
+    task = report.assignment
+    if task is not None:
+        title = task.title or (report.state.task if task.task == "prompt" else "")
+        words.append(f"{task.task}: {title}" if title else task.task)
+    yield _cut(between.join(filter(None, words)), Tone.FAINT, style, width)
+
+
+def _home(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
+
+
+def _gauges(view: View, style: Style, width: int) -> list[str]:
+    """Iterations, time and money against their limits, as bars; side by side as far as they fit."""
+    report, spent, limits = view.report, view.spent, view.report.limits
+    if report.started is None:
+        return []
+    turns = spent.iterations if report.is_crew else report.iteration
+    name = view.briefing.turn.capitalize() + ("s" if report.is_crew else "")
+    gauges = [
+        _gauge(f"{name} {turns}", turns, limits.iterations, str, style),
+        _gauge(f"Time {elapsed(spent.seconds)}", spent.seconds, limits.seconds, duration, style),
+    ]
+    if spent.dollars or limits.dollars:
+        plus = "+" if spent.uncounted else ""  # it was at least that
+        words = f"Money {money(spent.dollars)}{plus}"
+        gauges.append(_gauge(words, spent.dollars, limits.dollars, money, style))
+    if tokens := spent.usage.all_input + spent.usage.output:
+        gauges.append(f"Tokens {number(tokens)}")
+    if view.briefing.tasks:
+        gauges.append(f"Tasks {report.tally.words}")
+    return packed(gauges, width)
+
+
+def _gauge(words: str, amount: float, limit: float | None, said: Said, style: Style) -> str:
+    if not limit:
+        return words
+    share = min(1.0, max(0.0, amount / limit))
+    full = min(_BAR, int(share * _BAR + 0.5)) or int(amount > 0)
+    look = 0 if style.emoji else 1
+    tone = Tone.BAD if share >= 0.95 else Tone.NOTICE if share >= 0.8 else Tone.GOOD
+    rest = style.paint(_EMPTY[look] * (_BAR - full), Tone.FAINT)
+    return f"{words}/{said(limit)} {style.paint(_FULL[look] * full, tone)}{rest}"
+
+
+def _gates(view: View, style: Style, width: int) -> list[str]:
+    if not view.gates:
+        return []
+    words = [_gate(gate, view.report.now, style) for gate in view.gates]
+    return packed([style.paint("Gates", Tone.FAINT), *words], width, "  ")
+
+
+def _gate(gate: GateView, now: float, style: Style) -> str:
+    look = 0 if style.emoji else 1
+    name = tidy(gate.name, 40)
+    if gate.since is not None:
+        return style.paint(f"{_RUNS[look]} {name} {elapsed(now - gate.since)}", Tone.CALL)
+    mark, tone = (_OK, Tone.GOOD) if gate.ok else (_BAD, Tone.BAD)
+    return style.paint(f"{mark[look]} {name} {duration(gate.seconds)}", tone)
+
+
+def _moments(view: View, style: Style, width: int, most: int, frame: int) -> Iterator[str]:
+    """What goes on now: a line for the run or for each worker; or how it ended."""
+    report = view.report
+    stop = report.state.stop
+    if stop is not None:
+        state = replace(report.state, spent=report.spent)
+        yield from _shown(closing_lines(stop, state, view.briefing), style, width)
+        return
+    if report.life is Life.CRASHED:
+        lost = Line(f"Crashed: {doing_words(report)}", Tone.BAD)
+        yield from _shown((lost, Line(f"Go on: ralph resume {report.run}")), style, width)
+        return
+    asked = report.asked
+    if asked.cancels or (asked.paused and report.life is not Life.PAUSED):
+        how = "at once" if asked.cancels > 1 else "after the current operation"
+        words = f"stops {how}" if asked.cancels else "pauses before the next turn"
+        yield _cut(f"Asked: it {words}", Tone.NOTICE, style, width)
+    if view.notes:
+        yield _cut(f"{counted(view.notes, 'note')} for the next prompt", Tone.NOTICE, style, width)
+    for asks in view.asks[:2]:
+        yield _cut(f"{asks.task} asks: {asks.text}", Tone.NOTICE, style, width)
+    shown = view.moments if len(view.moments) <= most else view.moments[: most - 1]
+    for moment in shown:
+        tidied = replace(moment, what=tidy(moment.what, _LONGEST))
+        yield fitted(tidied, frame, style, width)
+    if hidden := len(view.moments) - len(shown):
+        yield _cut(f"and {counted(hidden, 'more worker')}", Tone.FAINT, style, width)
+
+
+def _shown(lines: Iterable[Line], style: Style, width: int) -> Iterator[str]:
+    for line in lines:
+        yield _cut(line.text, line.tone, style, width)
+
+
+def _cut(text: str, tone: Tone, style: Style, width: int) -> str:
+    words = one_line(safe(text[: 4 * _LONGEST]))
+    return style.paint(shorten(words, _LONGEST, max(1, width), style.mark(Mark.ELLIPSIS)), tone)
+
+
+def packed(parts: Sequence[str], width: int, gap: str = _GAP) -> list[str]:
+    """Parts side by side, on as many lines as they need."""
+    lines: list[str] = []
+    for part in parts:
+        joined = f"{lines[-1]}{gap}{part}" if lines else part
+        if lines and columns(without_escapes(joined)) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(part)
+    return lines
+
+
+def list_rows(entries: Sequence[Listed], now: float, style: Style, width: int) -> list[str]:
+    """A row for each run: what matters most stands first, and the end of its directory last."""
+    return [_list_row(entry, now, style, width) for entry in entries]
+
+
+def _list_row(entry: Listed, now: float, style: Style, width: int) -> str:
+    turns = f"{entry.iterations}/{entry.most}" if entry.most else str(entry.iterations)
+    cost = "-" if entry.cost_usd is None else money(entry.cost_usd)
+    when = f"{age(now - entry.time)} ago" if entry.time else "-"
+    cells = f" {entry.run[:20]:<20}  {entry.command or '-':<9}  "
+    state = f"{entry.state:<11}"
+    after = f" {turns:>7}  {cost:>7}  {when:>8}  "
+    place = entry.problem or (entry.started.workspace if entry.started else "-")
+    place = tidy(_home(place), _LONGEST)
+    room = width - columns(cells + state + after)
+    if room < 8:
+        return shorten(cells + state + after, _LONGEST, width, "")
+    dots = style.mark(Mark.ELLIPSIS)
+    end = place if columns(place) <= room else f"{dots}{place[-(room - columns(dots)) :]}"
+    return cells + style.paint(state, tone_of(entry.state)) + after + end
+
+
+def list_heading(style: Style, width: int) -> str:
+    words = (
+        f" {'RUN':<20}  {'COMMAND':<9}  {'STATE':<11} {'TURNS':>7}  {'COST':>7}  {'WHEN':>8}  WHERE"
+    )
+    return style.paint(words[:width], Tone.FAINT)
+
+
+def tone_of(state: str) -> Tone:
+    """The tone of a state, as `ralph list` has it."""
+    return _TONES.get(state, Tone.NOTICE)
+
+
+def short_lines(view: View, style: Style) -> list[str]:
+    """How it stands, for the normal screen after the watch is over."""
+    report = view.report
+    width = style.width or 80
+    if report.state.stop is not None:
+        state = replace(report.state, spent=report.spent)
+        lines = closing_lines(report.state.stop, state, view.briefing)
+        return [_cut(line.text, line.tone, style, 10 * _LONGEST) for line in lines]
+    words = f"Run {report.run} is {report.life.value}: {doing_words(report)}"
+    lines_ = [_cut(words, tone_of(view.state), style, width), *_gauges(view, style, width)]
+    lines_ += [_cut(f"{a.task} asks: {a.text}", Tone.NOTICE, style, width) for a in view.asks]
+    if report.live:
+        again = f"Watch it: ralph watch {report.run}     End it: ralph stop {report.run}"
+        return [*lines_, again]
+    return [*lines_, f"Go on: ralph resume {report.run}"]
