@@ -164,12 +164,12 @@ class SignalFiles:
                 os.unlink(self.path(_name(request)))
 
     def forget(self, heard: Collection[str] = ()) -> None:
-        """Remove every request but notes that are not `heard` yet: a run that goes on is not asked
-        to stop any more."""
+        """Remove every request but notes and answers that are not `heard` yet: a run that goes on
+        is not asked to stop any more."""
         for name in _STANDING:
             self.take_back(name)
         for request in self.signals().requests:
-            if request.request != NOTE or request.id in heard:
+            if request.request not in (NOTE, ANSWER) or request.id in heard:
                 self.drop(request)
 
     def path(self, name: str) -> str:

@@ -69,6 +69,12 @@ class Loop:
     )
     none_first: tuple[str, str] = ("nothing can be started", "")  # that, and what to type
     about: Callable[[Mapping[str, Any]], str] = lambda _: ""  # what it is to do, of what was kept
+    tasks: Callable[[str, Mapping[str, Any]], Backlog | None] = (
+        lambda *_: None  # as they are now, in a workspace and by what was kept; None: it has none
+    )
+    answer: Callable[[str, str, str, str], object] | None = (
+        None  # what one has asked: workspace, its place in the state directory, task, text
+    )
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: RUN_LIMITS)
     unattended: bool = True  # a sandbox is permission enough for the agent
     commits: bool = False  # the work itself, where a sandbox keeps the agent from it
