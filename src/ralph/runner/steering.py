@@ -20,6 +20,7 @@ from ralph.runner.arguments import proper, shown
 from ralph.runner.kept import kept_plan, settings_again
 from ralph.runner.loops import LOOPS
 from ralph.runner.plan import Loop, Past, loop_named
+from ralph.text.plain import clean
 from ralph.text.words import listed
 from ralph.ui.narration import changed_words
 from ralph.ui.status.listing import COMMANDS
@@ -78,11 +79,9 @@ def resume(run: Run, origin: Origin) -> str:
 def note(run: Run, text: str, origin: Origin, task: str = "") -> str:
     """Leave words for the next prompt of a run, or of one of its tasks. A worker's are for its
     task. Who does not run, but could go on, is told when it does."""
-    words = proper(text, "the note").strip()
+    words = clean(proper(text, "the note")).strip()
     if not words:
         raise ConfigError("the note is blank", 'Say something: ralph note "..."')
-    if "\0" in words:
-        raise ConfigError("the note contains a NUL byte: it is not text")
     if len(words) > LONGEST_NOTE:
         remedy = "Put it into a file, and name that in the note."
         raise ConfigError(f"the note is longer than {LONGEST_NOTE >> 10} KB", remedy)
