@@ -105,7 +105,7 @@ def test_the_journal_is_the_state(
         world.asked = signals.get(len(agent.orders), world.asked)
 
     agent.during = press
-    stop = run(policy, fake_ports(agent, world, journal, clock))
+    stop = run(policy, fake_ports(agent, world, journal, clock)).stop
     assert replayed(journal).stop == stop
 
 

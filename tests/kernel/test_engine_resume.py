@@ -64,7 +64,10 @@ class Stage:
     away: float = 100_000.0  # seconds between the crash and the resume
 
     def run(self, journal: MemoryJournal, state: RunState) -> Stop:
-        return run(self.policy, fake_ports(self.agent, self.world, journal, self.clock), state)
+        ports = fake_ports(self.agent, self.world, journal, self.clock)
+        stop = run(self.policy, ports, state).stop
+        assert stop is not None
+        return stop
 
 
 def prompt_loop() -> Stage:

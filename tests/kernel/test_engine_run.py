@@ -87,7 +87,10 @@ def test_a_run_that_has_ended_stays_ended() -> None:
     """Resume is nothing special: `run` with the state the journal folds to."""
     facts = journalled(harness(Limits(iterations=1)), DONE)
     journal, agent = MemoryJournal(), FakeAgent([WORK])
-    stop = run(harness(Limits(iterations=9)), fake_ports(agent, journal=journal), replay(facts))
+    stop = run(
+        harness(Limits(iterations=9)), fake_ports(agent, journal=journal), replay(facts)
+    ).stop
+    assert stop is not None
     assert (stop.reason, agent.orders, journal.facts) == (Reason.COMPLETED, [], [])
 
 
@@ -121,7 +124,8 @@ def test_settling_may_settle_something_else() -> None:
     policy = replace(harness(Limits(iterations=5)), settle=settle)
     agent = FakeAgent([DONE])
     journal = MemoryJournal()
-    stop = run(policy, fake_ports(agent, journal=journal))
+    stop = run(policy, fake_ports(agent, journal=journal)).stop
+    assert stop is not None
     assert (stop.reason, len(agent.orders)) == (Reason.COMPLETED, 2)
     assert agent.prompts()[1] == "do it\n\nthe commit was refused"
     assert not any(isinstance(fact, Step) for fact in journal.facts)
@@ -137,7 +141,8 @@ def test_the_smallest_policy_there_is() -> None:
     """What a policy leaves out has a default: no gates, no steps, no notes, any allowance."""
     policy = bare(opening=(nothing_left, carry_on), closing=(lambda _: Accept(("seen",)),))
     agent = FakeAgent([WORK])
-    stop = run(policy, fake_ports(agent))
+    stop = run(policy, fake_ports(agent)).stop
+    assert stop is not None
     assert stop == Stop(Reason.COMPLETED, "nothing is left to do", ("seen",))
     assert agent.orders == [Order("x", 1)]
 

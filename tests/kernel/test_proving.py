@@ -235,7 +235,8 @@ def test_a_run_keeps_what_was_proven_in_its_journal() -> None:
     journal, trees, scm = MemoryJournal(), FakeTrees({"work": "good"}), FakeScm()
     agent = FakeAgent([Turn(claims=(Claim("<response>DONE</response>"),))])
     ports = fake_ports(agent, None, journal, None, trees)
-    stop = run(harness(Limits(iterations=1), gates=(FakeGate(),), scm=scm), ports)
+    stop = run(harness(Limits(iterations=1), gates=(FakeGate(),), scm=scm), ports).stop
+    assert stop is not None
     assert stop.reason.exit_code == 0
     state = replay(journal.facts)
     assert state.proof in journal.facts

@@ -34,7 +34,9 @@ def played(limits: Limits, facts: list[Fact], agent: FakeAgent) -> tuple[Stop, l
     gates = (FakeGate(fails_in=frozenset({2})), FakeGate("protect", always=True))
     journal = MemoryJournal(facts)
     ports = fake_ports(agent, None, journal, FakeClock(replay(facts).time, tick=0.5))
-    return run(harness(limits, gates=gates), ports, replay(facts)), journal.facts
+    stop = run(harness(limits, gates=gates), ports, replay(facts)).stop
+    assert stop is not None
+    return stop, journal.facts
 
 
 def test_with_a_higher_limit_it_ends_as_if_that_had_been_its_first() -> None:

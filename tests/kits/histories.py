@@ -81,7 +81,8 @@ def play(
     agent = agent if isinstance(agent, FakeAgent) else FakeAgent(agent)
     world, clock = world or FakeWorld(), clock or FakeClock()
     journal = MemoryJournal(killed_after=ENDLESS)
-    stop = run(policy, fake_ports(agent, world, journal, clock, trees), state)
+    stop = run(policy, fake_ports(agent, world, journal, clock, trees), state).stop
+    assert stop is not None
     return Played(stop, journal.facts, agent, world, clock)
 
 

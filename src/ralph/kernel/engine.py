@@ -12,7 +12,7 @@ from ralph.kernel.case import Case, decide, decided_by
 from ralph.kernel.facts import Asked, Began, Decided, Ended, Fact, Settled
 from ralph.kernel.ports import Policy, Ports, survey, watcher
 from ralph.kernel.prompt import noted, place
-from ralph.kernel.proving import prove
+from ralph.kernel.proving import prove, uphold
 from ralph.kernel.rules import short_name
 from ralph.kernel.state import NEW, Phase, RunState, fold
 from ralph.kernel.tasks.task import Backlog, Mode
@@ -22,9 +22,9 @@ from ralph.kernel.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, 
 from ralph.kernel.world import NOTE, Signals
 
 
-def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
-    """Take turns until a rule ends the run."""
-    while state.stop is None:
+def run(policy: Policy, ports: Ports, state: RunState = NEW) -> RunState:
+    """Take turns until a rule ends the run, or a person has changed how it is wired."""
+    while state.stop is None and not state.rewire:
         match state.phase:
             case Phase.OPENING:
                 state = open_turn(policy, ports, state)
@@ -34,12 +34,13 @@ def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
                 state = close_turn(policy, ports, state)
             case Phase.SETTLING:  # pragma: no branch  there is no other
                 state = settle(policy, ports, state)
-    return state.stop
+    return state
 
 
 def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Sleep while paused, then until the wake time, then decide on another turn and its task."""
     if state.asleep and state.asleep.until is None:
+        state = _hear(ports, state, ports.world.signals())
         ports.clock.rest(None, lambda: _stirred(ports, paused=False))
     if state.wake:
         ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
@@ -47,6 +48,8 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.OPENING)
     state = _hear(ports, state, case.signals)
+    if state.rewire:
+        return state
     verdict, rule = _verdict(replace(case, state=state), policy)
     decided = Decided(ports.clock.now(), Boundary.OPENING, verdict, rule=rule)
     state = _record(ports, state, decided)
@@ -68,6 +71,7 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
         answer = decide(case, policy.retaking)
         assert answer is None or isinstance(answer, Stop), "it is taken again, or the run ends"
         if answer is not None:
+            uphold(policy.law, ports, state)  # nobody will judge what that turn has changed
             return _record(ports, state, Decided(case.now, Boundary.OPENING, answer))
     for fact in policy.prepare(ports, state):
         state = _record(ports, state, fact)
@@ -184,8 +188,9 @@ def _hear(ports: Ports, state: RunState, signals: Signals, *, notes: bool = Fals
     """Record the requests that are new. Notes are heard only where a turn is sure to begin: they
     are for its prompt, and for no other worker's."""
     for request in signals.requests:
-        is_ours = request.request != NOTE or (notes and ports.world.take(request))
-        if is_ours and request.id not in state.heard:
+        if request.id in state.heard:
+            continue
+        if request.request != NOTE or (notes and ports.world.take(request)):
             state = _record(ports, state, Asked(ports.clock.now(), request))
     return state
 

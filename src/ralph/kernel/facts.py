@@ -29,13 +29,16 @@ class Started:
 
 @value
 class Resumed:
-    """A run that was cut off, or had ended, goes on in another process; the time between does not
-    count, and a stop is taken back (ADR 35)."""
+    """A run that was cut off, or had ended, goes on in another process, or one that was paused goes
+    on with its settings as they are now; a stop is taken back (ADR 35, 38). The time between does
+    not count."""
 
     time: float
     pid: int
     limits: Limits | None = None  # from here on; None: as before
     raised: tuple[tuple[str, float], ...] = ()  # settings that a person gave the run for it
+    # Settings that were read again and are others now: name, before, after; as JSON, no secrets.
+    changed: tuple[tuple[str, str, str], ...] = ()
 
 
 @value

@@ -24,7 +24,7 @@ from ralph.kernel.verdict import (
     Wait,
     is_interrupted,
 )
-from ralph.kernel.world import NOTE, Request, Snapshot
+from ralph.kernel.world import NOTE, PAUSE, RESUME, Request, Snapshot
 
 
 class Phase(Enum):
@@ -96,6 +96,8 @@ class RunState:
     claimed: bool = False  # some turn wrote a <response> tag
     heard: frozenset[str] = frozenset()  # the ids of all requests of people so far
     notes: tuple[Request, ...] = ()  # of these, the notes that no turn was judged with yet
+    paused: bool = False  # it was asked to pause, and no turn has begun since
+    rewire: bool = False  # a person lets it go on: by settings that are read again
     crew: tuple[facts.Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
     recalled: Stop | None = None  # what ended a worker, and so ends the run
@@ -120,6 +122,11 @@ class RunState:
     def has_ended(self) -> bool:
         """The run is over, and was not only interrupted."""
         return self.stop is not None and not is_interrupted(self.stop)
+
+    @property
+    def rereads(self) -> bool:
+        """Whoever goes on with the run reads its settings again."""
+        return self.has_ended or (self.paused and self.phase is Phase.OPENING)
 
     @property
     def at_work(self) -> frozenset[str]:
@@ -195,17 +202,26 @@ def _noted(
             return replace(state, proof=fact, commit=fact.commit)
         case facts.Asked(request=request):
             notes = (*state.notes, request) if request.request == NOTE else state.notes
-            return replace(state, heard=state.heard | {request.id}, notes=notes)
+            state = replace(state, heard=state.heard | {request.id}, notes=notes)
+            return _steered(state, request)
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
 
 
+def _steered(state: RunState, request: Request) -> RunState:
+    """A lead that is let go on has workers who have paused, though it may not have seen that."""
+    is_paused = state.paused or bool(state.crew)
+    if request.request == PAUSE:
+        return replace(state, paused=True)
+    return replace(state, rewire=state.rewire or (is_paused and request.request == RESUME))
+
+
 def _raised(state: RunState, fact: facts.Resumed) -> RunState:
     limits = state.limits if fact.limits is None else fact.limits
     raised = {**dict(state.raised), **dict(fact.raised)}
-    return replace(state, limits=limits, raised=tuple(raised.items()))
+    return replace(state, limits=limits, raised=tuple(raised.items()), paused=False, rewire=False)
 
 
 def _resumed(state: RunState) -> RunState:
@@ -290,6 +306,8 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         launched=False,
         cut_off=False,
         unjudged=False,
+        paused=False,
+        rewire=False,
         holds=0,
         steps=(),
         spent=replace(state.spent, iterations=fact.iteration),
@@ -345,11 +363,18 @@ def _judged(state: RunState, fact: facts.Decided) -> RunState:
         findings=fact.findings,
         objected=repeated(state.objected, fact.findings) if fact.checked else state.objected,
         checked=fact.checked,
-        notes=tuple(note for note in state.notes if note.task not in ("", state.task)),
+        notes=_untold(state),
     )
     if isinstance(fact.verdict, Continue) and fact.verdict.after:
         return replace(state, wake=fact.time + fact.verdict.after)
     return state
+
+
+def _untold(state: RunState) -> tuple[Request, ...]:
+    """The notes that the turn was not told: those of other tasks, or all if nobody was there."""
+    if state.turn is not None and state.turn.ending is Ending.UNSTARTABLE:
+        return state.notes
+    return tuple(note for note in state.notes if note.task not in ("", state.task))
 
 
 def _told(state: RunState, fact: facts.Decided) -> tuple[Feedback, ...]:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 from ralph.text.words import duration
 
@@ -19,7 +19,11 @@ class Origin(StrEnum):
     MCP = "mcp"
 
 
-NOTE = "note"  # the request that is told to the agent
+# The requests of people.
+STOP, STOP_NOW, PAUSE = "stop", "stop-now", "pause"  # stand until they are taken back
+RESUME = "resume"  # wires a run anew that is paused
+NOTE = "note"  # is told to the agent
+ANSWER = "answer"  # to a task's question
 
 
 @value
@@ -27,7 +31,7 @@ class Request:
     """Something that somebody asks of a run, as it is left in its folder of signals."""
 
     id: str  # no other request of the run has it; later ones sort behind
-    request: str  # stop, stop-now, pause, resume, note, answer
+    request: str  # one of those above
     origin: Origin = Origin.CLI
     time: float = 0.0  # when it was asked for
     text: str = ""  # of a note or an answer
@@ -64,6 +68,14 @@ def together(one: Signals, other: Signals) -> Signals:
         problem=one.problem or other.problem,
         requests=(*one.requests, *other.requests),
     )
+
+
+def of_worker(signals: Signals, task: str, *, recalled: bool) -> Signals:
+    """The signals of a run, as the worker at a task hears them. Its lead journals all but notes,
+    and calls it back from a pause, to be wired anew."""
+    notes = tuple(r for r in signals.requests if r.request == NOTE and r.task in ("", task))
+    recalled = recalled or any(each.request == RESUME for each in signals.requests)
+    return replace(signals, requests=notes, cancels=max(signals.cancels, int(recalled)))
 
 
 def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | None:

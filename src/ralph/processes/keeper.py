@@ -64,7 +64,7 @@ class Keeper:
         self._strangers = tuple(pid for pid in strangers if begun is None or pid != begun.pid)
         self._adopts = adopts and keeper_main.become_subreaper()
         self._begun = begun
-        self._most_grace = most_grace
+        self.most_grace = most_grace
         self._jobs = jobs
         self._run = run
         self._link: socket | None = None
@@ -107,7 +107,7 @@ class Keeper:
     def beside(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
         """Start a person's command: it may run while an agent does, so it has another keeper."""
         if self._beside is None:
-            self._beside = Keeper(most_grace=self._most_grace, person=True)
+            self._beside = Keeper(most_grace=self.most_grace, person=True)
         return self._beside(command, on_output, on_error)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Keeper:
                 child = _Kept(self, self._spawned(command))
             finally:
                 os.close(specification)
-            return Child(child, time.monotonic(), streams.taken(), self._most_grace)
+            return Child(child, time.monotonic(), streams.taken(), self.most_grace)
 
     def _specification(self, command: Command) -> bytes:
         """The command in bytes, as the system will see it."""

@@ -6,7 +6,7 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from math import isfinite
 from types import FrameType
@@ -14,7 +14,17 @@ from typing import Self
 
 from ralph.files.safe_open import regular, remove_file
 from ralph.files.state_dir import lstat
-from ralph.kernel.world import NOTE, Origin, Request, Signals
+from ralph.kernel.world import (
+    ANSWER,
+    NOTE,
+    PAUSE,
+    RESUME,
+    STOP,
+    STOP_NOW,
+    Origin,
+    Request,
+    Signals,
+)
 
 _NOTICE = (
     b"[ralph] Received signal, shutting down after this turn. Press Ctrl+C again to stop now.\n"
@@ -23,8 +33,8 @@ LONGEST_NOTE = 64 << 10  # characters
 _LONGEST = LONGEST_NOTE + 1000  # with the names of its task and itself
 MOST_WAITING = 200  # notes that no turn has heard
 _LARGEST = 1 << 20  # bytes of a request's file: each character may be written as an escape
-_STANDING = ("stop", "stop-now", "pause")
-_PASSING = re.compile(r"(?:note|resume|answer)\.([0-9a-f-]{3,64})")
+_STANDING = (STOP, STOP_NOW, PAUSE)
+_PASSING = re.compile(rf"(?:{RESUME}|{NOTE}|{ANSWER})\.[0-9a-f-]{{3,64}}")
 _Stamp = tuple[float, int, int]  # when a file was changed, which it is, and its size
 _Known = dict[str, tuple[_Stamp, Request | None]]  # by name
 
@@ -77,7 +87,7 @@ class SignalFiles:
     one too. Of others there may be several, until they are heard (`note.ID`).
     """
 
-    STOP, NOW, PAUSE, RESUME, ANSWER = "stop", "stop-now", "pause", "resume", "answer"
+    STOP, NOW, PAUSE = _STANDING
 
     def __init__(self, run_dir: str) -> None:
         self._directory = os.path.join(run_dir, "signals")
@@ -153,12 +163,13 @@ class SignalFiles:
             with suppress(OSError):
                 os.unlink(self.path(_name(request)))
 
-    def forget(self) -> None:
-        """Remove every request but notes: a run that goes on is not asked to stop any more."""
+    def forget(self, heard: Collection[str] = ()) -> None:
+        """Remove every request but notes that are not `heard` yet: a run that goes on is not asked
+        to stop any more."""
         for name in _STANDING:
             self.take_back(name)
         for request in self.signals().requests:
-            if request.request != NOTE:
+            if request.request != NOTE or request.id in heard:
                 self.drop(request)
 
     def path(self, name: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from ralph import __version__
 from ralph.errors import ConfigError, RalphError
@@ -17,7 +17,7 @@ from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.ledger import Ledger
 from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
-from ralph.journal.recovery import History
+from ralph.journal.recovery import History, recover
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
@@ -28,11 +28,11 @@ from ralph.kernel.verdict import Reason, Stop
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
 from ralph.runner.agent_setup import build_agent
-from ralph.runner.display import Attention, Display, Recorder, merged
+from ralph.runner.display import Display, Recorder, merged
 from ralph.runner.invocation import Invocation
-from ralph.runner.keeping import hearing, keeping
-from ralph.runner.kept import keep_plan
-from ralph.runner.plan import Plan, loop_named
+from ralph.runner.keeping import Attention, Lasting
+from ralph.runner.kept import keep_plan, rewired
+from ralph.runner.plan import Past, Plan, loop_named
 from ralph.runner.wired import AgentReaders, RunContext
 from ralph.text.redact import redact, redacted_json
 from ralph.ui.jsonlines import stop_line
@@ -111,41 +111,76 @@ def locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
         lock.release()
 
 
+class Part(Protocol):
+    """Carries on with a run to its end, or to where it has to be wired anew."""
+
+    def __call__(
+        self,
+        invocation: Invocation,
+        plan: Plan[Any],
+        run_dir: str,
+        history: History,
+        lasting: Lasting,
+    ) -> tuple[Display, RunState]: ...
+
+
+def in_parts(
+    invocation: Invocation, plan: Plan[Any], run_dir: str, history: History, part: Part
+) -> Reason:
+    """One run from where it is to its end. A person who lets it go on after a pause has it wired
+    anew by the settings as they are then, as if its process were another (ADR 38)."""
+    journal = os.path.join(run_dir, JOURNAL)
+    with Lasting(invocation, os.path.basename(run_dir)) as lasting:
+        while True:
+            display, state = part(invocation, plan, run_dir, history, lasting)
+            if state.stop is not None:
+                break
+            history = recover(journal, plan.prices)
+            plan, lasting.notes = rewired(invocation, plan, Past(run_dir, state), history)
+    display.end(state.stop, journal)
+    return state.stop.reason
+
+
 def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> Reason:
     """One run, or a worker's, from where it is to its end."""
+    return in_parts(invocation, plan, run_dir, history, _by_engine)
+
+
+def _by_engine(
+    invocation: Invocation,
+    plan: Plan[Any],
+    run_dir: str,
+    history: History,
+    lasting: Lasting,
+) -> tuple[Display, RunState]:
     before, run_id = replay(history.facts), os.path.basename(run_dir)
     display = Display.of(invocation, plan, run_dir, before)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
-    with (
-        last_word(display, journal),
-        ExitStack() as cleanup,
-        hearing(invocation) as heard,
-        display.console.live(),
-        keeping(
-            invocation.keeper,
-            plan.settings.end_grace,
-            partial(plan.loop.jobs, plan, run_id),
-            adopts=invocation.asked is None,
-            run=run_id,
-        ) as start,
-    ):
+    with last_word(display, journal), ExitStack() as cleanup:
+        heard = lasting.heard()
+        cleanup.enter_context(display.console.live())
+        start = lasting.keeper(plan.settings.end_grace, partial(plan.loop.jobs, plan, run_id))
         tell, marks = display.console.note, plan.loop.marks(plan)
-        attention = Attention(heard, SignalFiles(run_dir), display.console, marks)
+        files, console = SignalFiles(run_dir), display.console
+        attention = Attention(heard, files, console, marks, invocation.lead)
         ledger = Ledger(plan.project, tell, history.facts, plan.lead)
-        recorder = Recorder(journal, [*display.readers, ledger])
+        recorder = Recorder(journal, [attention, *display.readers, ledger])
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
         context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
         plan = plan.loop.ready(plan, context)
         wired = plan.loop.wire(plan, context)
         recorder.readers.extend((*wired.readers, *display.notices))
-        display.introduce(plan, wired.notes)
+        display.introduce(plan, (*lasting.notes, *wired.notes))
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
         state = first_state(plan, run_dir, wired.policy.name, recorder, history)
-        stop = run(wired.policy, ports, state)
-        if stop.reason is Reason.COMPLETED:  # nobody asks any more what would be committed
+        state = run(wired.policy, ports, state)
+        if state.stop is not None:
+            lasting.close()  # nothing that it has started is left when its places are tidied
+            attention.say_untold(state)
+        if state.stop is not None and state.stop.reason is Reason.COMPLETED:
+            # Nobody asks any more what would be committed.
             shutil.rmtree(os.path.join(run_dir, "view"), ignore_errors=True)
-    display.end(stop, journal.path)
-    return stop.reason
+    return display, state
 
 
 @contextmanager
@@ -175,7 +210,7 @@ def first_state(
     # What happened before the crash first: the time since then does not count.
     first: tuple[Fact, ...] = (
         *history.recovered,
-        Resumed(now, pid, plan.limits, plan.raised),
+        Resumed(now, pid, plan.limits, plan.raised, plan.changed),
     )
     if not history.facts:
         started = Started(

@@ -1,10 +1,10 @@
-"""The readers of a run, and the requests that it hears while it works."""
+"""The readers of a run."""
 
 import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any, TextIO
@@ -19,8 +19,6 @@ from ralph.kernel.state import NEW, RunState
 from ralph.kernel.turn import Order
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Stop
-from ralph.kernel.world import Signals, together
-from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
 from ralph.runner.notices import EndNotice, end_notices
 from ralph.runner.plan import Plan
@@ -35,28 +33,6 @@ from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Style, size_of, style_of
 
 _NARROWEST = 20  # columns beside a tag
-
-
-@value
-class Attention:
-    """Requests to a run: signals, files that other terminals leave, and its loop's own marks.
-
-    Whatever waits asks at least four times a second, so this is the display's heartbeat too.
-    """
-
-    own: Callable[[], Signals]
-    files: SignalFiles
-    console: Console
-    marks: Callable[[], Signals] = Signals
-
-    def __call__(self) -> Signals:
-        own, asked = self.own(), together(self.files.signals(), self.marks())
-        self.console.beat(asked, own)
-        return together(own, asked)
-
-    def quietly(self) -> Signals:
-        """The same for those who show nothing themselves."""
-        return together(self.own(), together(self.files.signals(), self.marks()))
 
 
 @value

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ralph.kernel.value import value
 from ralph.kernel.world import Signals
+from ralph.processes.signals import SignalFiles
 from ralph.runner.arguments import BRANCH_OF_RUN
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Invocation:
     err: TextIO | None
     keeper: "Launched | None" = None  # one that was launched before
     asked: Callable[[], Signals] | None = None  # what a program asks for; None: signals do
+    lead: SignalFiles | None = None  # of the run that a worker works for: some notes are its
     follow: "Callable[[Briefing, RunState], Reader] | None" = None  # who reads along, from a state
 
     def branch(self, run_id: str) -> str | None:

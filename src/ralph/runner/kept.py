@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ralph.errors import StateError
+from ralph.errors import RalphError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import write_atomically, writing_state
 
 if TYPE_CHECKING:
+    from ralph.journal.recovery import History
     from ralph.runner.invocation import Invocation
     from ralph.runner.plan import Past, Plan
 
@@ -57,11 +58,12 @@ def plan_again(
     invocation: "Invocation", past: "Past", raised: Mapping[str, float] = {}
 ) -> "Plan[Any]":
     """The plan of a run that was begun before: its own prompt and settings, as they were then. Of
-    one that had ended the files are read again, below its flags; over all lie the limits that were
-    raised since."""
+    one that had ended or is paused the files are read again, below its flags; over all lie the
+    limits that were raised since."""
     from ralph.git.branch import WorkBranch
     from ralph.kernel.value import replace
     from ralph.runner.plan import loop_named
+    from ralph.settings.explain import changes
     from ralph.settings.load import combine, file_layers
     from ralph.settings.paths import nested
     from ralph.settings.source import Layer
@@ -72,16 +74,43 @@ def plan_again(
             kept = json.load(file)
         layers = [Layer(f"run {run}", kept["settings"])]
         said = [Layer(origin, values, is_flag=True) for origin, values in kept["said"].items()]
-        if past.state.has_ended and (layers := file_layers(invocation.workspace)):
+        given = [
+            Layer(RAISED, nested(name.split("."), amount), is_flag=True)
+            for name, amount in {**dict(past.state.raised), **raised}.items()
+        ]
+        loaded, changed = combine([*layers, *said, *given]), tuple[tuple[str, str, str], ...]()
+        if past.state.rereads and (layers := file_layers(invocation.workspace)):
             # What was assumed gives way to what a person has written meanwhile.
             said = [layer for layer in said if layer.name.startswith("-")]
-        layers += said
-        for name, amount in {**dict(past.state.raised), **raised}.items():
-            layers.append(Layer(RAISED, nested(name.split("."), amount), is_flag=True))
-        plan = loop_named(kept["loop"]).again(invocation, combine(layers), kept["work"], past)
+            was, loaded = loaded, combine([*layers, *said, *given])
+            changed = changes(was, loaded)
+        plan = loop_named(kept["loop"]).again(invocation, loaded, kept["work"], past)
         branch = kept["branch"] and WorkBranch(**kept["branch"])
-        return replace(plan, raised=tuple(raised.items()), branch=branch)
+        return replace(plan, raised=tuple(raised.items()), changed=changed, branch=branch)
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
         message = f"cannot read what run {run} was to do: {path}: {why}"
         raise StateError(message, "Start a new one: ralph run") from error
+
+
+def rewired(
+    invocation: "Invocation", plan: "Plan[Any]", past: "Past", history: "History"
+) -> "tuple[Plan[Any], tuple[str, ...]]":
+    """The plan as the settings have it now, and notes. Where they cannot be read any more, though
+    whoever resumed the run could, it keeps the plan that it had and stays paused."""
+    from ralph.kernel.facts import Asked
+    from ralph.kernel.value import replace
+    from ralph.kernel.world import RESUME, Origin
+    from ralph.processes.signals import SignalFiles
+
+    try:
+        again = plan_again(invocation, past)
+    except RalphError as error:
+        why = f"{error.message}. {error.remedy}".strip()
+        asked = (fact.request for fact in reversed(history.facts) if isinstance(fact, Asked))
+        origin = next((each.origin for each in asked if each.request == RESUME), Origin.CLI)
+        with writing_state(past.directory):
+            SignalFiles(past.directory).ask(SignalFiles.PAUSE, origin, text=why)
+        return replace(plan, raised=(), changed=()), (f"The run stays paused: {why}",)
+    keep_plan(again, past.directory)
+    return again, ()

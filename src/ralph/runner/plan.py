@@ -149,6 +149,7 @@ class Plan(Generic[_Work_co]):
     lead: str = ""  # the run that a worker belongs to
     task: str = ""  # the worker's
     raised: tuple[tuple[str, float], ...] = ()  # limits that a person gives the run to go on
+    changed: tuple[tuple[str, str, str], ...] = ()  # settings that were read again, as in Resumed
 
     def on_branch(self, name: str | None) -> "Plan[_Work_co]":
         """The plan with a new branch for its work, if one is named; it is not made yet."""

@@ -67,7 +67,7 @@ def planned_on(invocation: Invocation, past: Past, raises: Sequence[Raise]) -> G
 
 def reopened(plan: Plan[Any], past: Past) -> Resumed:
     """The fact with which it goes on."""
-    return Resumed(time.time(), os.getpid(), plan.limits, plan.raised)
+    return Resumed(time.time(), os.getpid(), plan.limits, plan.raised, plan.changed)
 
 
 def _refuse_the_end(plan: Plan[Any], past: Past) -> None:
@@ -108,7 +108,7 @@ def go_on(invocation: Invocation, going: GoingOn) -> int:
         if replay(history.facts) != past.state:
             message = f"run {os.path.basename(past.directory)} has gone on meanwhile"
             raise StateError(message, "See: ralph status")
-        if past.state.has_ended:
+        if past.state.rereads:
             keep_plan(plan, past.directory)
-        SignalFiles(past.directory).forget()
+        SignalFiles(past.directory).forget(past.state.heard)
         return carried_out(invocation, plan, past.directory, history)

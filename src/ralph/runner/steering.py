@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from ralph.errors import ConfigError, StateError, failing
 from ralph.journal.life import Life, life_of
 from ralph.journal.runs import Run, account_of, look_again
-from ralph.kernel.world import NOTE, Origin
+from ralph.kernel.world import NOTE, RESUME, Origin
 from ralph.processes.signals import LONGEST_NOTE, MOST_WAITING, SignalFiles
 from ralph.runner.arguments import proper
 
@@ -48,7 +48,7 @@ def resume(run: Run, origin: Origin) -> str:
     life = life_now(run)
     if not run.asked().paused:
         raise ConfigError(f"run {run.id} is going on and is not paused", "See: ralph status")
-    leave(run, SignalFiles.RESUME, origin)
+    leave(run, RESUME, origin)
     with _writing(run):
         SignalFiles(run.directory).take_back(SignalFiles.PAUSE)
     if life is Life.PAUSED:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import Protocol
 
 from ralph.agents.clis import Launch
 from ralph.journal.journal import FileJournal
@@ -12,7 +13,7 @@ from ralph.kernel.ports import Agent, Policy, Workspace
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Order
 from ralph.kernel.value import value
-from ralph.kernel.world import Signals
+from ralph.kernel.world import Request, Signals
 from ralph.processes.child import Starter
 from ralph.ui.lines import Reader
 
@@ -24,6 +25,15 @@ class AgentReaders:
     record: Callable[[Launching], None] = lambda _: None
 
 
+class Attention(Protocol):
+    """Knows what people ask of a run."""
+
+    def __call__(self) -> Signals: ...
+
+    def take(self, note: Request) -> bool:
+        """Take a note for the next turn; False if another worker was faster."""
+
+
 @value
 class RunContext:
     """A run before it is wired. `tell` speaks to people, `cleanup` is closed at the end."""
@@ -31,7 +41,7 @@ class RunContext:
     directory: str
     before: RunState  # where it goes on
     journal: FileJournal
-    attention: Callable[[], Signals]
+    attention: Attention
     readers: AgentReaders
     start: Starter
     tell: Callable[[str], None]

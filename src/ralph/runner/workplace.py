@@ -184,7 +184,7 @@ class Workplace:
 
             progress = TreeDigest(plan.workspace, plan.environ)
         asked, protected, trees = self.run.attention, self.protector.digests, self.trees or Trees()
-        return Workspace(asked, plan.backlog, keep, progress, protected, trees)
+        return Workspace(asked, plan.backlog, keep, progress, protected, trees, asked.take)
 
     def prepare(self) -> list[str]:
         """Finish what a killed run has left, before the first turn; what was done, in words."""

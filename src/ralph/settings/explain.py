@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ralph.settings.load import Loaded
-from ralph.settings.paths import Json, Path, dotted, walk
+from ralph.settings.paths import Json, Path, dotted, leaves, walk
 from ralph.settings.schema import Settings
 from ralph.text.redact import redact
 from ralph.text.secrets import secret_among, secret_flags, secret_urls, secrets_of
@@ -43,6 +43,22 @@ def effective(settings: Settings) -> Json:
     hidden = redacted(msgspec.to_builtins(settings))
     assert isinstance(hidden, dict)
     return hidden
+
+
+def changes(before: Loaded, after: Loaded) -> tuple[tuple[str, str, str], ...]:
+    """The settings in force that differ: the path of each and both values, without secrets and,
+    where somebody has set one, without the defaults within."""
+    one, other = (dict(leaves(msgspec.to_builtins(each.settings))) for each in (before, after))
+    return tuple(
+        (dotted(path), _said(before, path, one.get(path)), _said(after, path, other.get(path)))
+        for path in {**one, **other}
+        if one.get(path) != other.get(path)
+    )
+
+
+def _said(loaded: Loaded, path: Path, value: object) -> str:
+    value = dict(leaves(dict(loaded.merged))).get(path, value)
+    return json.dumps(redacted(value, path), ensure_ascii=False)
 
 
 def redacted(value: object, path: Path = ()) -> object:

@@ -7,10 +7,10 @@ from operator import itemgetter
 from typing import TextIO
 
 from ralph.kernel.events import AgentEvent
-from ralph.kernel.facts import Began, Fact, Resumed, Settled
+from ralph.kernel.facts import Asked, Began, Fact, Resumed, Settled
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.verdict import Stop
-from ralph.kernel.world import Signals
+from ralph.kernel.world import ANSWER, NOTE, Signals
 from ralph.text.plain import safe
 from ralph.ui.events import Formatter
 from ralph.ui.lines import Briefing, Line, clock_time
@@ -97,6 +97,8 @@ class Console:
             self._apart = True
         elif isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
             self._apart = True  # the last lines
+        if isinstance(fact, Asked) and fact.request.request not in (NOTE, ANSWER):
+            return  # told when it was asked
         after = self._state if self._board is None else self._board.with_workers(self._state)
         self._say(narrate(fact, before, after, self._briefing))
 

@@ -10,7 +10,7 @@ from ralph.kernel.rules import NO_CHILDREN
 from ralph.kernel.state import Phase, RunState
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Reason, Stop, Wait
-from ralph.kernel.world import Signals
+from ralph.kernel.world import PAUSE, RESUME, STOP, STOP_NOW, Origin, Request, Signals
 from ralph.review.law import APPROVED, CHANGES_REQUESTED
 from ralph.review.stats import AUTO_APPROVED, review_of
 from ralph.text.plain import clean, first_line, one_line, shorten
@@ -24,6 +24,8 @@ from ralph.ui.style import Tone
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
 _FEEDBACK_SHOWN = 200
+_NOTE_SHOWN = 200
+_VALUE_SHOWN = 100
 _WORTH_SAYING = 5.0  # seconds
 _SCM = "scm:"
 _PARKED = {
@@ -54,11 +56,8 @@ def narrate(
     match fact:
         case facts.Started():
             yield Line(f"Run {fact.run} ({fact.profile}) in {fact.workspace}", verbose=True)
-        case facts.Resumed():
-            cut = f": {briefing.turn} {briefing.number(before)} was cut off"
-            whole = f" after {counted(before.iteration, briefing.turn)}"
-            raised = "".join(f", {name} is now {amount:g}" for name, amount in fact.raised)
-            yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}{raised}", Tone.HEAD)
+        case facts.Resumed() | facts.Asked():
+            yield from _steered(fact, before, briefing)
         case facts.Began() | facts.Launching():
             yield from _starting(fact, before, after, briefing)
         case facts.Ended():
@@ -78,15 +77,64 @@ def narrate(
 
 def heard(before: Signals, now: Signals) -> Iterator[Line]:
     """The lines when someone asks for something, or no longer does."""
+    new = [request for request in now.requests if request not in before.requests]
+    by = {request.request: by_whom(request) for request in new}
     if now.cancels > before.cancels:
         how = "at once" if now.cancels > 1 else "after the current operation"
-        yield Line(f"Asked to stop: the run ends {how}", Tone.NOTICE)
-    if now.paused > before.paused:
-        yield Line("Asked to pause: the run pauses before its next turn", Tone.NOTICE)
+        who = by.get(STOP_NOW if now.cancels > 1 else STOP, "")
+        yield Line(f"Asked to stop{who}: the run ends {how}", Tone.NOTICE)
+    if now.paused > before.paused and not any(request.text for request in new):
+        words = f"Asked to pause{by.get(PAUSE, '')}: the run pauses before its next turn"
+        yield Line(words, Tone.NOTICE)
     if now.paused < before.paused:
-        yield Line("Asked to go on", Tone.NOTICE)
+        yield Line(f"Asked to go on{by.get(RESUME, '')}", Tone.NOTICE)
     if now.done_at is not None and before.done_at is None:
         yield Line("Found DONE: the task is done", Tone.GOOD)
+
+
+def _steered(
+    fact: facts.Resumed | facts.Asked, before: RunState, briefing: Briefing
+) -> Iterator[Line]:
+    if isinstance(fact, facts.Asked):
+        yield Line(asked_words(fact.request), Tone.NOTICE)
+        return
+    cut = f": {briefing.turn} {briefing.number(before)} was cut off"
+    whole = f" after {counted(before.iteration, briefing.turn)}"
+    raised = "".join(f", {name} is now {amount:g}" for name, amount in fact.raised)
+    yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}{raised}", Tone.HEAD)
+    for name, *values in fact.changed:
+        was, now = (shorten(one_line(clean(each)), _VALUE_SHOWN, None, "...") for each in values)
+        yield Line(f"  {name} is now {now} (was {was})")
+
+
+def by_whom(request: Request) -> str:
+    """` (web)`: the way by which a request came, unless it was typed."""
+    return "" if request.origin is Origin.CLI else f" ({request.origin})"
+
+
+def asked_words(request: Request) -> str:
+    """A request that a run has heard."""
+    match request.request:
+        case "note":
+            return note_words(request)
+        case "answer":
+            return f"Answer to {request.task}{by_whom(request)}: {_shown(request)}"
+        case "pause" if request.text:  # nobody asked again: it could not go on
+            return f"Stays paused{by_whom(request)}: {_shown(request)}"
+        case "resume":
+            return f"Asked to go on{by_whom(request)}"
+        case _:
+            return f"Asked to {request.request.replace('-', ' ')}{by_whom(request)}"
+
+
+def note_words(note: Request) -> str:
+    """`Note from web for T-003: Use tabs.`"""
+    task = f" for {note.task}" if note.task else ""
+    return f"Note from {note.origin}{task}: {_shown(note)}"
+
+
+def _shown(request: Request) -> str:
+    return shorten(" ".join(clean(request.text).split()), _NOTE_SHOWN, None, "...")
 
 
 def _starting(

@@ -71,14 +71,16 @@ class Office:
     def run(self, facts: tuple[Fact, ...] = ()) -> Stop:
         crew = Crew(self.size, self.send, self.recall, "run-{:03d}".format, self.end)
         purse = Budget(self.bounds.run.dollars, self.size, self.cost * len(self.worked))
-        return coordinate(
+        stop = coordinate(
             foreman(self.bounds, purse),
             crew,
             replay(facts, NEW),
             world=self.world,
             journal=self.journal,
             clock=self.clock,
-        )
+        ).stop
+        assert stop is not None
+        return stop
 
 
 def office(*tasks: Task, **more: object) -> Office:
@@ -216,6 +218,7 @@ def test_workers_may_be_threads() -> None:
             world=here.world,
             journal=here.journal,
             clock=here.clock,
-        )
+        ).stop
+    assert stop is not None
     assert stop.reason is Reason.COMPLETED
     assert sorted(here.worked) == ["a", "b", "c"]

@@ -84,7 +84,8 @@ def test_a_signal_after_the_verdict_starts_no_message_turn() -> None:
             if isinstance(fact, Decided) and fact.boundary is Boundary.CLOSING:
                 signalled(world)
 
-    stop = run(harness(FIVE, scm=scm), fake_ports(agent, world, Journal()))
+    stop = run(harness(FIVE, scm=scm), fake_ports(agent, world, Journal())).stop
+    assert stop is not None
     assert (stop.reason.exit_code, len(agent.orders), scm.ran) == (130, 1, [])
 
 

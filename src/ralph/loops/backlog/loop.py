@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
-from ralph.kernel.facts import Ended, Fact, Step
+from ralph.kernel.facts import Ended, Fact, Started, Step
 from ralph.kernel.ports import Policy
+from ralph.kernel.state import replay
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
@@ -129,8 +130,11 @@ def first(plan: Plan[TaskWork]) -> Policy:
 def by_one_or_many(
     invocation: Invocation, plan: Plan[TaskWork], run_dir: str, history: History
 ) -> Reason:
-    """One task at a time, or several, each by a worker of its own."""
-    if plan.workers == 1:
+    """One task at a time, or several, each by a worker of its own. A run in the middle of its tasks
+    goes on as it began, whatever its settings say now."""
+    began = (fact.workers for fact in history.facts if isinstance(fact, Started))
+    is_in_the_middle = not replay(history.facts).has_ended
+    if next(began, plan.workers) == 1 if is_in_the_middle else plan.workers == 1:
         return carry_out(invocation, plan, run_dir, history)
     # Most runs have no need of it.
     from ralph.loops.backlog.parallel.run import carry_out_by_crew

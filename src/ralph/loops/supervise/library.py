@@ -146,7 +146,9 @@ class Supervisor:
 
         world = Workspace(signals, lambda: _ONE_TASK)
         journal = _Journal(BusReader(folder, name, self._max_restarts).on_fact)
-        return run(policy, Ports(self._agent, world, journal, self._clock))
+        stop = run(policy, Ports(self._agent, world, journal, self._clock)).stop
+        assert stop is not None, "nobody can pause it"
+        return stop
 
     def _result(self, stop: Stop) -> Literal["completed", "stopped"]:
         match stop.reason:

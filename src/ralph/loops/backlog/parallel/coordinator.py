@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 
 from ralph.kernel.case import Case, decide
-from ralph.kernel.facts import Assigned, Decided, Fact, Settled
+from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Settled
 from ralph.kernel.ports import Clock, Crew, Journal, Policy, World
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace
@@ -25,22 +25,28 @@ from ralph.kernel.verdict import (
     Verdict,
     is_interrupted,
 )
+from ralph.kernel.world import NOTE, RESUME, Signals
 
 _LOOK = 0.25  # seconds between two looks at signals and at what is there to do
 
 
 def coordinate(
     policy: Policy, crew: Crew, state: RunState, *, world: World, journal: Journal, clock: Clock
-) -> Stop:
-    """Send workers until a rule ends the run and all of them are back."""
+) -> RunState:
+    """Send workers until a rule ends the run, or a person has changed how it is wired, and all of
+    them are back."""
     sent = {crew.send(each) for each in state.crew}
     failure: BaseException | None = None
     while state.stop is None:
         now, signals, backlog = clock.now(), world.signals(), world.backlog()
+        state = _hear(crew, journal, state, signals, now)
+        if state.rewire and not sent:
+            return state
         case = Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
         verdict = decide(case, policy.opening)
         assert isinstance(verdict, Verdict), "a ladder must end in a verdict"
-        if isinstance(verdict, Continue) and failure is None and len(sent) < crew.size:
+        is_free = len(sent) < crew.size and failure is None and not state.rewire
+        if isinstance(verdict, Continue) and is_free:
             assignment = policy.select(case)
             assert assignment is not None, "a ladder let a worker begin with nothing to do"
             assigned = Assigned(now, assignment, crew.name(state.sent + 1))
@@ -50,12 +56,7 @@ def coordinate(
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
-            decided = Decided(clock.now(), Boundary.OPENING, verdict)
-            state = _record(journal, state, decided)
-            if not is_interrupted(verdict):
-                crew.end(verdict)
-            _record(journal, state, Settled(clock.now(), verdict))
-            return verdict
+            return _ended(crew, journal, clock, state, verdict)
         if not sent:
             clock.rest(clock.now() + _LOOK, lambda: False)
         for promise in wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done:
@@ -66,7 +67,25 @@ def coordinate(
             except Exception as error:  # noqa: BLE001  it is raised once all are back
                 failure = failure or error
                 crew.recall()
-    return state.stop
+    return state
+
+
+def _hear(crew: Crew, journal: Journal, state: RunState, signals: Signals, now: float) -> RunState:
+    """Record the requests that are new; notes are for the workers. Whoever goes on after a pause
+    comes back first, before nothing tells any more that there was one."""
+    if any(each.request == RESUME for each in signals.requests):
+        crew.recall()
+    for request in signals.requests:
+        if request.request != NOTE and request.id not in state.heard:
+            state = _record(journal, state, Asked(now, request))
+    return state
+
+
+def _ended(crew: Crew, journal: Journal, clock: Clock, state: RunState, stop: Stop) -> RunState:
+    state = _record(journal, state, Decided(clock.now(), Boundary.OPENING, stop))
+    if not is_interrupted(stop):
+        crew.end(stop)
+    return _record(journal, state, Settled(clock.now(), stop))
 
 
 def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:

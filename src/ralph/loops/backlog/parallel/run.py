@@ -11,7 +11,7 @@ from typing import TextIO, cast
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.recovery import History
 from ralph.kernel.ports import Crew, Workspace
-from ralph.kernel.state import replay
+from ralph.kernel.state import RunState, replay
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.parallel.coordinator import coordinate
@@ -22,10 +22,10 @@ from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
-from ralph.runner.carry_out import first_state, last_word
-from ralph.runner.display import Attention, Display, Recorder
+from ralph.runner.carry_out import first_state, in_parts, last_word
+from ralph.runner.display import Display, Recorder
 from ralph.runner.invocation import Invocation
-from ralph.runner.keeping import hearing, keeping
+from ralph.runner.keeping import Attention, Lasting
 from ralph.runner.plan import Plan
 from ralph.ui.console import Console
 from ralph.ui.live.activity import Board, Tagged
@@ -35,23 +35,31 @@ def carry_out_by_crew(
     invocation: Invocation, plan: Plan[TaskWork], run_dir: str, history: History
 ) -> Reason:
     """Work on several tasks at once, until nothing is left."""
+    return in_parts(invocation, plan, run_dir, history, _by_crew)
+
+
+def _by_crew(
+    invocation: Invocation,
+    plan: Plan[TaskWork],
+    run_dir: str,
+    history: History,
+    lasting: Lasting,
+) -> tuple[Display, RunState]:
     before = replay(history.facts)
     board = Board(time.time)
     display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock(), board=board)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
-    with (
-        last_word(display, journal),
-        hearing(invocation) as heard,
-        display.console.live(),
-        keeping(invocation.keeper, adopts=invocation.asked is None),
-    ):
-        attention = Attention(heard, SignalFiles(run_dir), display.console)
-        invocations, tell = _invocations(invocation, display.console, board), display.console.note
+    with last_word(display, journal), display.console.live():
+        lasting.keeper()
+        files = SignalFiles(run_dir)
+        attention = Attention(lasting.heard(), files, display.console)
+        ours, tell = replace(invocation, lead=files), display.console.note
+        invocations = _invocations(ours, display.console, board)
         signals = attention.quietly
         foreman = Foreman(invocations, plan, run_dir, before, signals=signals, tell=tell)
-        notes = reopened(plan, run_dir, before)
-        display.introduce(plan, [*notes, *backlog_notes(plan), *foreman.prepare()])
-        recorder = Recorder(journal, [*display.readers, *display.notices])
+        notes = (*lasting.notes, *reopened(plan, run_dir, before), *backlog_notes(plan))
+        display.introduce(plan, (*notes, *foreman.prepare()))
+        recorder = Recorder(journal, [attention, *display.readers, *display.notices])
         state = first_state(plan, run_dir, "tasks", recorder, history)
         world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers
@@ -64,14 +72,16 @@ def carry_out_by_crew(
                 foreman.end,
             )
             try:
-                stop = coordinate(
+                state = coordinate(
                     policy, crew, state, world=world, journal=recorder, clock=SystemClock()
                 )
             except BaseException:
                 foreman.recall()  # the threads are waited for
                 raise
-    display.end(stop, journal.path)
-    return stop.reason
+        if state.stop is not None:
+            lasting.close()
+            attention.say_untold(state)
+    return display, state
 
 
 def _invocations(

@@ -21,7 +21,7 @@ from ralph.kernel.limits import left
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason, Stop
-from ralph.kernel.world import Signals, together
+from ralph.kernel.world import Signals, of_worker
 from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.coordinator import outcome_of
 from ralph.loops.backlog.parallel.policy import WorkerContext
@@ -100,7 +100,7 @@ class Foreman:
             plan = self._plan_of(sent, self._trees.opened(task), run_dir, before)
 
             def heard() -> Signals:
-                return together(self._signals(), Signals(cancels=int(self._recalled)))
+                return of_worker(self._signals(), task, recalled=self._recalled)
 
             asked = replace(self._invocation(task), keeper=None, asked=heard)
             carry_out(asked, plan, run_dir, history)
