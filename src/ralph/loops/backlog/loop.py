@@ -14,6 +14,7 @@ from ralph.kernel.state import replay
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
+from ralph.loops.backlog.ahead import listed
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
@@ -158,6 +159,7 @@ LOOP = Loop(
     first,
     none_first=("no task can be started", "Look at them: ralph tasks list"),
     about=about,
+    tasks=lambda kept, workspace: listed(kept, workspace) or (),
     limits=LIMITS,
     supersedes=True,
     commits=True,

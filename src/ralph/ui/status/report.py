@@ -102,6 +102,13 @@ class Report:
         return Tally.of(self.state, self.ahead)
 
 
+def life_with_workers(report: Report) -> Life:
+    """The state of a run that may have workers: it pauses by them."""
+    lives = {worker.life for worker in report.workers}
+    paused = report.is_crew and report.live and report.asked.paused
+    return Life.PAUSED if paused and not lives & {Life.RUNNING, Life.WAITING} else report.life
+
+
 def phase_of(report: Report) -> str | None:
     """One word for what it is doing, or what it did when it was cut off; None once it has ended."""
     if report.life in (Life.WAITING, Life.PAUSED):
@@ -219,7 +226,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         yield "Workers", [_worker_line(worker) for worker in report.workers]
         yield "Tasks", [Line(report.tally.words)] if report.state.stop is None else []
     if started:
-        turn = _briefing(report).turn.capitalize()
+        turn = briefing_for(report).turn.capitalize()
         yield (
             f"{turn}s" if report.is_crew else turn,
             [Line(_against(str(report.iteration), report.limits.iterations))],
@@ -229,7 +236,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
     yield "Found", list(found_lines(state)) if state.stop is None else []
-    if command := _resume_command(report):
+    if command := resume_command(report):
         yield "Resume", [Line(f"{_way_on(report).words}: {command}")]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if tree := report.tree:
@@ -242,7 +249,7 @@ def _last_words(report: Report) -> Iterator[Line]:
     stop = report.state.stop
     if stop is not None:
         state = replace(report.state, spent=report.spent)  # with those who were in the middle
-        yield from closing_lines(stop, state, _briefing(report))
+        yield from closing_lines(stop, state, briefing_for(report))
         return
     yield Line(f"{'Journal':<{_LABEL}}{report.journal}")
     name = f" {report.run}" if report.sent else ""
@@ -256,7 +263,7 @@ def _way_on(report: Report) -> WayOn:
     return way_on(report.state, report.started.profile if report.started else "")
 
 
-def _resume_command(report: Report) -> str:
+def resume_command(report: Report) -> str:
     """The command that goes on with the run; "" where it needs none, or none can."""
     on_its_own = report.live or report.sent is not None or report.problem
     if on_its_own or report.started is None or not _way_on(report).possible:
@@ -280,7 +287,7 @@ def _tone(report: Report) -> Tone:
     return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
 
 
-def _briefing(report: Report) -> Briefing:
+def briefing_for(report: Report) -> Briefing:
     started, journal = report.started, report.journal
     return briefing_of(started, journal, report.state) if started else Briefing(journal=journal)
 
@@ -290,7 +297,7 @@ def _worker_line(worker: Report) -> Line:
     assert worker.assignment is not None, "a worker is sent to a task"
     head, stop = one_line(clean(worker.assignment.task)), worker.state.stop
     if worker.state.task_iteration:
-        head += f" {_briefing(worker).number(worker.state)}"
+        head += f" {briefing_for(worker).number(worker.state)}"
     if worker.life is Life.RUNNING:
         words = doing_words(worker)
     elif worker.life is Life.CRASHED or is_interrupted(stop):
@@ -350,7 +357,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "pid": report.pid,
         "resume": _resume_dict(report),
         "wake_at": state.wake if report.life is Life.WAITING else None,
-        "asked": _asked(report.asked),
+        "asked": asked_word(report.asked),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
         "workspace": started.workspace if started else None,
@@ -373,7 +380,8 @@ def report_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def _asked(signals: Signals) -> str | None:
+def asked_word(signals: Signals) -> str | None:
+    """The request that the run has not carried out yet, as `ralph` has it."""
     if signals.cancels:
         return "stop-now" if signals.cancels > 1 else "stop"
     return "pause" if signals.paused else None
@@ -381,7 +389,7 @@ def _asked(signals: Signals) -> str | None:
 
 def _resume_dict(report: Report) -> dict[str, str] | None:
     """What `ralph resume` would do; null where there is nothing to resume."""
-    command = _resume_command(report)
+    command = resume_command(report)
     return {"command": command, "would": _way_on(report).words} if command else None
 
 
