@@ -57,6 +57,7 @@ def test_what_a_line_looks_like() -> None:
         "notes": [],
         "final": False,
         "rule": "Objections",
+        "tree": "",
     }
 
 

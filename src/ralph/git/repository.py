@@ -248,6 +248,13 @@ class Repository:
     def index(self) -> str:
         return os.path.join(self.place.git_dir, "index")
 
+    @property
+    def common(self) -> str:
+        """The git directory where worktrees of one repository have their objects."""
+        git_dir = self.place.git_dir
+        where = os.fsdecode(read_or_nothing(os.path.join(git_dir, "commondir"))).strip()
+        return os.path.normpath(os.path.join(git_dir, where))
+
     def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a command, with another index if one is named."""
         environ = {**self._environ, "GIT_INDEX_FILE": index} if index else self._environ

@@ -120,13 +120,6 @@ class View(Repository):
             self._take_over_index()
             self._write("info/attributes", self._attributes())
 
-    @property
-    def common(self) -> str:
-        """The git directory where worktrees of one repository have their objects."""
-        git_dir = self.place.git_dir
-        where = os.fsdecode(read_or_nothing(os.path.join(git_dir, "commondir"))).strip()
-        return os.path.normpath(os.path.join(git_dir, where))
-
     def _show_the_rest(self) -> None:
         """Link what filters keep beside the objects, such as large files and keys."""
         if self.repository.run("config", "--get-regexp", r"^filter\.lfs\.").code == 0:

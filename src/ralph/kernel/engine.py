@@ -172,6 +172,7 @@ def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
         notes=policy.notes(case),
         final=any(finding.gate in law for finding in case.findings),
         rule=rule,
+        tree=case.snapshot.stand.tree,
     )
 
 

@@ -140,6 +140,7 @@ class Decided:
     notes: tuple[str, ...] = ()  # near misses and other words for people
     final: bool = False  # the law has put something back, and would not find it again
     rule: str = ""  # the name of the rule that answered
+    tree: str = ""  # of every file when the gates had run, as a Stand has it
 
 
 @value

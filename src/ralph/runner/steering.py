@@ -199,18 +199,17 @@ def _refuse_task(run: Run, account: Account, task: str) -> None:
     loop, work = _loop_of(run)
     workspace = account.started.workspace if account.started else ""
     try:
-        backlog = loop.tasks(workspace, work) if loop and workspace else None
+        tasks = loop.tasks(work, workspace) if loop and workspace else ()
     except (KeyError, TypeError):  # kept by another version
-        backlog = None
-    if backlog is None:
+        tasks = ()
+    if not tasks:
         raise ConfigError(f"run {run.id} has no tasks", "Leave out --task.")
-    if backlog.problem:
-        raise ConfigError(backlog.problem, "Fix it and try again.")
-    found, still = backlog.get(task), [each.id for each in backlog.tasks if each.open]
+    still = [each.id for each in tasks if each.open or each.question]
     remedy = f"It still has: {shown(listed(still, 10))}" if still else "All of them are done."
+    found = next((each for each in tasks if each.id == task), None)
     if found is None:
         raise ConfigError(f"run {run.id} has no task {shown(task)!r}", remedy)
-    if not found.open and not found.question:
+    if task not in still:
         raise ConfigError(f"{shown(task)} is {found.status}: it has no next prompt", remedy)
 
 

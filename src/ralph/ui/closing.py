@@ -13,7 +13,7 @@ from ralph.kernel.events import Usage
 from ralph.kernel.facts import scm_task
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
-from ralph.kernel.value import replace
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Reason, Stop
 from ralph.review.law import APPROVED, CHANGES_REQUESTED
 from ralph.review.stats import Review, review_of
@@ -53,25 +53,54 @@ MOST_PATHS = 5  # that are named
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 
-def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
-    """The lines that say how the run ended, for each reason there is."""
+@value
+class Closing:
+    """How a run ended, or how far it has come, in words."""
+
+    outcome: str  # one sentence; "" while it goes on
+    done: tuple[str, ...] = ()
+    proof: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  # not done, and why
+    yours: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()  # commands to type
+
+
+def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closing:
+    """What is to be said at the end of a run, for each reason there is."""
+    done, yours = tuple(_done(stop, state, briefing)), tuple(_yours(state))
+    if stop is None:
+        return Closing("", done, left=tuple(_not_done(stop, state, briefing)), yours=yours)
     blocked = briefing.tasks and stop.reason is Reason.BLOCKED
     several = _WAITING.split(stop.why) if blocked else []
     if len(several) > 1:  # each on a line of its own
         stop = replace(stop, why="what is left needs you")
     else:
         several = []
-    yield Line(ending_words(stop, state, briefing), _TONES.get(stop.reason, Tone.BAD))
-    yield from rows("Done", list(_done(stop, state, briefing)))
-    if stop.reason is Reason.COMPLETED and not briefing.tasks:
-        yield from rows("Proof", list(_proof(stop, state)))
-    yield from rows("Not done", several or list(_not_done(stop, state, briefing)), Tone.NOTICE)
-    yield from rows("Yours", list(_yours(state)), Tone.NOTICE)
-    turn = None if blocked else state.turn  # it was another task's
+    completed = stop.reason is Reason.COMPLETED and not briefing.tasks
+    return Closing(
+        ending_words(stop, state, briefing),
+        done,
+        tuple(_proof(stop, state)) if completed else (),
+        tuple(several or _not_done(stop, state, briefing)),
+        yours,
+        tuple(_next(stop, state, briefing, several)),
+    )
+
+
+def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
+    """The lines that say how the run ended."""
+    closing = closing_of(stop, state, briefing)
+    yield Line(closing.outcome, _TONES.get(stop.reason, Tone.BAD))
+    yield from rows("Done", closing.done)
+    yield from rows("Proof", closing.proof)
+    yield from rows("Not done", closing.left, Tone.NOTICE)
+    yield from rows("Yours", closing.yours, Tone.NOTICE)
+    # Of a blocked backlog the last turn was another task's.
+    turn = None if briefing.tasks and stop.reason is Reason.BLOCKED else state.turn
     if stop.reason in _WORTH_READING and turn is not None and turn.stream:
         yield from rows("Output", [turn.stream])
     yield from rows("Journal", [briefing.journal] if briefing.journal else [])
-    yield from rows("Next", _next(stop, state, briefing, several), Tone.HEAD)
+    yield from rows("Next", closing.next, Tone.HEAD)
 
 
 def rows(label: str, texts: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
@@ -99,11 +128,12 @@ def ending_words(stop: Stop, state: RunState, briefing: Briefing) -> str:
     return f"Stopped: {why}{named}. {totals}."
 
 
-def _done(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[str]:
+def _done(stop: Stop | None, state: RunState, briefing: Briefing) -> Iterator[str]:
     """Commits of a prompt, tasks with theirs, or stories; the newest first."""
     if briefing.stories or briefing.attempts:
         approved = (f"{r.story} is approved" for r in _reviews(state) if r.outcome == APPROVED)
-        yield from stop.evidence if stop.reason is Reason.COMPLETED else approved
+        is_complete = stop is not None and stop.reason is Reason.COMPLETED
+        yield from stop.evidence if stop is not None and is_complete else approved
         return
     made = state.delivered[::-1]
     width = max((len(one_line(each.task)) for each in made[:_MOST_ROWS]), default=0)
@@ -135,10 +165,10 @@ def _is_claimed(stop: Stop) -> bool:
     return any(text.startswith(_CLAIMED) for text in stop.evidence)
 
 
-def _not_done(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[str]:
+def _not_done(stop: Stop | None, state: RunState, briefing: Briefing) -> Iterator[str]:
     """Whatever failed after the proof; and of a run that is not complete, the reasons."""
     yield from (line.text for line in owed_lines(state))
-    if stop.reason is Reason.COMPLETED:
+    if stop is not None and stop.reason is Reason.COMPLETED:
         return
     if briefing.tasks:
         yield from (f"{one_line(task)}: {_short(why)}" for task, why in state.parked)
@@ -149,6 +179,8 @@ def _not_done(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[str]:
     yield from (_short(line.text) for line in found_lines(state))
     failure = state.turn.failure if state.turn else None
     waited = failure is not None and failure.passes  # it was never a matter of words
+    if stop is None:
+        return
     if stop.reason is Reason.LIMIT and not state.claimed and briefing.marker and not waited:
         untold = "; --no-tell-completion keeps the agent from being told" if briefing.untold else ""
         yield f"Nothing said {briefing.marker}{untold}"

@@ -13,7 +13,7 @@ from ralph.kernel.ports import Policy
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
-from ralph.loops.backlog.ahead import answered, tasks_now
+from ralph.loops.backlog.ahead import answered, listed
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
@@ -158,7 +158,7 @@ LOOP = Loop(
     first,
     none_first=("no task can be started", "Look at them: ralph tasks list"),
     about=about,
-    tasks=tasks_now,
+    tasks=lambda kept, workspace: listed(kept, workspace) or (),
     answer=answered,
     limits=LIMITS,
     supersedes=True,

@@ -59,7 +59,8 @@ class Diff:
 
     files: tuple[FileChange, ...] = ()
     patch: str = ""  # shortened; "" where git does not know it any more
-    is_cut: bool = False
+    is_cut: bool = False  # the patch does not show all of it
+    left_out: int = 0  # files that are not even named: there are too many
 
     @property
     def added(self) -> int:
@@ -106,11 +107,12 @@ class Iteration:
     """One iteration, with its turn and its judgement. Seconds of what has not ended count up to
     now."""
 
-    number: int
+    number: int  # 0: the checks ran once before the first turn
     worker: str = ""  # the worker's run; "" where the run works itself
     task: str = ""
     title: str = ""
-    mode: str = "implement"  # implement, review, review-fix
+    mode: str = "implement"  # implement, review, review-fix; look: of iteration 0
+    tries: int = 1  # turns; more than one where a turn was cut off or the provider failed
     began: float = 0.0
     ended: float | None = None  # None: it goes on
     agent_seconds: float = 0.0
@@ -124,8 +126,10 @@ class Iteration:
     items: tuple[Item, ...] = ()
     items_left_out: int = 0  # in the middle
     tools: tuple[tuple[str, int, int], ...] = ()  # (name, calls, of these with an error)
+    tool_calls: int = 0  # also where the stream was not read, and `tools` is not known
+    tool_errors: int = 0
     stream: str = ""  # the path of what the agent printed
-    ending: str = ""  # exited, cut, unstartable; "" while it works
+    ending: str = ""  # exited, cut, unstartable; "" while it works, and where no agent did
     trouble: str = ""  # why it was cut, failed or could not start
     checks: tuple[Check, ...] = ()
     judgement: Judgement | None = None
@@ -236,6 +240,7 @@ class Recap:
     exit: int | None = None
     reason: str = ""  # completed, limit, blocked, ...
     why: str = ""
+    judgement: Judgement | None = None  # that ended it, or keeps it from its next turn
     profile: str = ""  # harness, tasks, reviewed, supervise
     command: str = ""  # run, tasks run, prd run, supervise
     asked: str = ""  # what it was to do: the prompt, or which tasks

@@ -3,11 +3,12 @@
 import shlex
 from typing import Any
 
+from ralph.journal.life import Life
 from ralph.kernel.facts import Started
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Stop
 from ralph.text.words import money
-from ralph.ui.status.report import age, fitted, tidy_path
+from ralph.ui.status.report import Report, age, fitted, tidy_path
 from ralph.ui.style import Style, Tone
 
 COMMANDS = {  # by profile
@@ -67,6 +68,12 @@ class Entry:
             "state_dir": self.directory,
             "problem": self.problem or None,
         }
+
+
+def state_word(report: Report, asks: tuple[str, ...]) -> str:
+    """The state of a run that has not ended, of which these tasks wait for an answer."""
+    is_at_rest = report.life is Life.PAUSED or not report.live
+    return ASKING if asks and not is_at_rest else report.life.value
 
 
 def listing(entries: list[Entry], now: float, style: Style) -> list[str]:

@@ -14,8 +14,8 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.processes.usage import ProcessTree, measure
 from ralph.ui.replay import last_actions
-from ralph.ui.status.listing import ASKING, Entry
-from ralph.ui.status.report import Report
+from ralph.ui.status.listing import Entry, state_word
+from ralph.ui.status.report import Report, life_with_workers
 
 _TAIL = 256 * 1024
 # The tasks that a run in that directory is for and that are not done; None where nobody can tell.
@@ -73,12 +73,10 @@ def report_of(
     )
     if not (report.is_crew and report.live):
         return report
-    # It pauses by its workers, and how much is ahead of it stands in the list.
-    lives = {worker.life for worker in workers}
-    paused = asked.paused and not lives & {Life.RUNNING, Life.WAITING}
-    life = Life.PAUSED if paused else report.life
+    # How much is ahead of it stands in the list.
     assert report.started is not None
-    return replace(report, life=life, ahead=ahead(run, report.started.workspace))
+    ahead_of_it = ahead(run, report.started.workspace)
+    return replace(report, life=life_with_workers(report), ahead=ahead_of_it)
 
 
 def heard_at(doing: object) -> float | None:
@@ -100,7 +98,7 @@ def entry_of(run: Run, now: float, costs: Callable[[str], Mapping[str, Sum]]) ->
         spent, started = report.spent, report.started
         return Entry(
             run.id,
-            ASKING if asks and report.life is not Life.PAUSED else report.life.value,
+            state_word(report, asks),
             run.directory,
             started,
             report.state.stop,

@@ -103,6 +103,13 @@ class Report:
         return Tally.of(self.state, self.ahead)
 
 
+def life_with_workers(report: Report) -> Life:
+    """The state of a run that may have workers: it pauses by them."""
+    lives = {worker.life for worker in report.workers}
+    paused = report.is_crew and report.live and report.asked.paused
+    return Life.PAUSED if paused and not lives & {Life.RUNNING, Life.WAITING} else report.life
+
+
 def phase_of(report: Report) -> str | None:
     """One word for what it is doing, or what it did when it was cut off; None once it has ended."""
     if report.life in (Life.WAITING, Life.PAUSED):
@@ -217,7 +224,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         yield "Workers", [_worker_line(worker) for worker in report.workers]
         yield "Tasks", [Line(report.tally.words)] if report.state.stop is None else []
     if started:
-        turn = _briefing(report).turn.capitalize()
+        turn = briefing_for(report).turn.capitalize()
         yield (
             f"{turn}s" if report.is_crew else turn,
             [Line(_against(str(report.iteration), report.limits.iterations))],
@@ -227,7 +234,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
     yield "Found", list(found_lines(state)) if state.stop is None else []
-    if command := _resume_command(report):
+    if command := resume_command(report):
         yield "Resume", [Line(f"{_way_on(report).words}: {command}")]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if tree := report.tree:
@@ -239,7 +246,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
 def _asked_lines(report: Report) -> list[Line]:
     """`to stop after the current operation (web, 3m ago)`; none if nobody asks for an end or a
     pause."""
-    request, asked = _asked(report.asked), report.asked
+    request, asked = asked_word(report.asked), report.asked
     if request is None or not report.live:
         return []
     words = {
@@ -272,7 +279,7 @@ def _last_words(report: Report) -> Iterator[Line]:
     stop = report.state.stop
     if stop is not None:
         state = replace(report.state, spent=report.spent)  # with those who were in the middle
-        yield from closing_lines(stop, state, _briefing(report))
+        yield from closing_lines(stop, state, briefing_for(report))
         return
     yield Line(f"{'Journal':<{_LABEL}}{report.journal}")
     name = f" {report.run}" if report.sent else ""
@@ -286,7 +293,7 @@ def _way_on(report: Report) -> WayOn:
     return way_on(report.state, report.started.profile if report.started else "")
 
 
-def _resume_command(report: Report) -> str:
+def resume_command(report: Report) -> str:
     """The command that goes on with the run; "" where it needs none, or none can."""
     on_its_own = report.live or report.sent is not None or report.problem
     if on_its_own or report.started is None or not _way_on(report).possible:
@@ -310,7 +317,7 @@ def _tone(report: Report) -> Tone:
     return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
 
 
-def _briefing(report: Report) -> Briefing:
+def briefing_for(report: Report) -> Briefing:
     started, journal = report.started, report.journal
     return briefing_of(started, journal, report.state) if started else Briefing(journal=journal)
 
@@ -320,7 +327,7 @@ def _worker_line(worker: Report) -> Line:
     assert worker.assignment is not None, "a worker is sent to a task"
     head, stop = one_line(clean(worker.assignment.task)), worker.state.stop
     if worker.state.task_iteration:
-        head += f" {_briefing(worker).number(worker.state)}"
+        head += f" {briefing_for(worker).number(worker.state)}"
     if worker.life is Life.RUNNING:
         words = doing_words(worker)
     elif worker.life is Life.CRASHED or is_interrupted(stop):
@@ -403,7 +410,8 @@ def report_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def _asked(signals: Signals) -> str | None:
+def asked_word(signals: Signals) -> str | None:
+    """The request that the run has not carried out yet, as `ralph` has it."""
     if signals.cancels:
         return STOP_NOW if signals.cancels > 1 else STOP
     return PAUSE if signals.paused else None
@@ -411,7 +419,7 @@ def _asked(signals: Signals) -> str | None:
 
 def _steering_dict(report: Report) -> dict[str, Any]:
     """What people ask of it, by which way, and the notes that no prompt holds yet."""
-    asked, requests = _asked(report.asked), report.asked.requests
+    asked, requests = asked_word(report.asked), report.asked.requests
     return {
         "asked": asked,
         "asked_by": next((each.origin for each in requests if each.request == asked), None),
@@ -424,7 +432,7 @@ def _steering_dict(report: Report) -> dict[str, Any]:
 
 def _resume_dict(report: Report) -> dict[str, str] | None:
     """What `ralph resume` would do; null where there is nothing to resume."""
-    command = _resume_command(report)
+    command = resume_command(report)
     return {"command": command, "would": _way_on(report).words} if command else None
 
 

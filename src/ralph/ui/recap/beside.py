@@ -1,0 +1,19 @@
+"""What a recap shows and no journal tells; whoever asks for one knows it, or not."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from ralph.kernel.facts import Started
+from ralph.kernel.tasks.task import Task
+from ralph.kernel.value import value
+
+
+@value
+class Beside:
+    """All of it may be left out: the recap is the poorer for it, and right."""
+
+    asked: str = ""  # what the run was to do, by its kept plan
+    branch: str = ""  # that it made for its work
+    rules: Mapping[str, str] = field(default_factory=dict)  # by name, how each is explained
+    tasks: Callable[[Started], tuple[Task, ...]] = lambda _: ()  # of its list, as that is now
+    environ: Mapping[str, str] = field(default_factory=dict)  # where git is

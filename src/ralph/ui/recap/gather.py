@@ -1,0 +1,149 @@
+"""Gathers the recap of a run: from its journals, and what lies beside them."""
+
+import os
+from collections.abc import Iterable
+
+from ralph.errors import StateError
+from ralph.git.checkpoint.trees import repository_of_run
+from ralph.git.repository import Repository
+from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, look_again, workers_at
+from ralph.kernel.facts import Assigned, Returned
+from ralph.kernel.value import replace, value
+from ralph.ui.recap.beside import Beside
+from ralph.ui.recap.chapter import Chapter, Draft
+from ralph.ui.recap.contents import with_contents
+from ralph.ui.recap.diffs import Diffs
+from ralph.ui.recap.gathered import Gathered, Seen
+from ralph.ui.recap.items import added
+from ralph.ui.recap.values import Diff, Iteration, Recap
+from ralph.ui.status.reading import heard_at
+
+
+@value
+class Detail:
+    """What a recap holds of each iteration beside what its facts tell."""
+
+    contents: bool = True  # prompt, items, tools, the output of checks, the patch
+
+
+LIGHT, ALL = Detail(contents=False), Detail()
+
+
+class Gatherer:
+    """Follows a run, and gives its recap at any moment."""
+
+    def __init__(self, run: Run, beside: Beside = Beside()) -> None:
+        self.run, self._beside = run, beside
+        sent = None
+        if run.lead is not None:
+            out = workers_at(run.lead, account_of(run.lead).state)
+            sent = next((sent for worker, sent in out if worker.id == run.id), None)
+        self._gathered = Gathered(run.id, sent)
+        self._journals = {"": Facts(run.journal)}
+        self._problems: dict[str, str] = {}
+        self._diffs = Diffs(self._repository)
+
+    def look(self) -> bool:
+        """Read what is new, and see whether the run lives; True if there are new facts."""
+        self.run = look_again(self.run)
+        return self.read()
+
+    def read(self) -> bool:
+        """Read what is new; True if there are new facts."""
+        found = False
+        for name in [*self._journals]:
+            found |= self._read(name)
+        return found
+
+    def _read(self, name: str) -> bool:
+        """The new facts of a journal; one that cannot be read any further is left."""
+        found, journal = False, self._journals[name]
+        try:
+            for fact in journal.new():
+                found = True
+                self._gathered.take(fact, name)
+                if isinstance(fact, Assigned) and not name and is_name(fact.worker):
+                    worker = Run(fact.worker, self.run.directory, lead=self.run)
+                    self._journals[fact.worker] = Facts(worker.journal)
+                    self._read(fact.worker)
+                elif isinstance(fact, Returned) and fact.worker in self._journals:
+                    self._read(fact.worker)
+                    self._journals.pop(fact.worker, None)
+        except StateError as error:
+            self._problems[name] = f"{error.message}. {error.remedy}".strip()
+        except NONSENSE as error:
+            self._problems[name] = f"{self.run.journal}: its facts make no sense ({error!r})"
+        if name in self._problems:
+            self._journals.pop(name, None)
+        return found
+
+    def recap(self, now: float, detail: Detail = LIGHT) -> Recap:
+        """The recap of what was read by now."""
+        drafts = self._gathered.drafts()
+        recap = self._gathered.recap(self._seen(now), self._beside, self._diffs_of(drafts))
+        if not detail.contents:
+            return recap
+        pairs = zip(recap.iterations, drafts, strict=True)
+        iterations = tuple(self._whole(each, *where) for each, where in pairs)
+        tools = added(tool for each in iterations for tool in each.tools)
+        return replace(recap, iterations=iterations, tools=tools)
+
+    def iteration(self, number: int, worker: str, now: float) -> Iteration | None:
+        """One iteration in full; None if there is none. `worker` is "" for the run's own."""
+        for chapter, draft in self._gathered.drafts():
+            if (chapter.worker, draft.number) == (worker, number):
+                known = self._diffs_of([(chapter, draft)])
+                found = self._gathered.iterations(self._seen(now), self._beside, known)
+                made = next(e for e in found if (e.worker, e.number) == (worker, number))
+                return self._whole(made, chapter, draft)
+        return None
+
+    def _whole(self, made: Iteration, chapter: Chapter, draft: Draft) -> Iteration:
+        workspace = chapter.started.workspace if chapter.started else ""
+        run_dir = self.run.directory
+        if chapter.worker:
+            run_dir = os.path.join(run_dir, "runs", chapter.worker)
+        whole = with_contents(made, draft, workspace, run_dir)
+        return replace(whole, diff=self._diffs.with_patch(draft.changed, made.diff))
+
+    def _diffs_of(self, drafts: Iterable[tuple[Chapter, Draft]]) -> dict[str, Diff]:
+        """What these have changed, and what they have committed."""
+        asked = (what for _, draft in drafts for what in (draft.changed, draft.commit) if what)
+        return self._diffs.of(asked)
+
+    def _repository(self) -> Repository:
+        """That in which it worked. A worker's own place in it is gone."""
+        first, started = self.run.lead or self.run, self._gathered.lead.started
+        workspace = started.workspace if started else os.devnull
+        return repository_of_run(workspace, self._beside.environ, first.directory)
+
+    def _seen(self, now: float) -> Seen:
+        run, started = self.run, self._gathered.lead.started
+        return Seen(
+            now,
+            live=run.live,
+            pid=run.owner.pid if run.owner else None,
+            asked=run.asked(),
+            heard_at=heard_at(self._gathered.lead.doing),
+            directory=run.directory,
+            journal=run.journal,
+            lead=run.lead.id if run.lead else "",
+            problem=" ".join(self._problems.values()),
+            listed=self._beside.tasks(started) if started is not None else (),
+        )
+
+
+def recap_of(run: Run, now: float, *, detail: Detail = ALL, beside: Beside = Beside()) -> Recap:
+    """The recap of a run as it is now. Whatever is wrong with it is part of the recap."""
+    gatherer = Gatherer(run, beside)
+    gatherer.read()
+    return gatherer.recap(now, detail)
+
+
+def iteration_of(
+    run: Run, number: int, worker: str, now: float, *, beside: Beside = Beside()
+) -> Iteration | None:
+    """One iteration in full, of a worker if one is named; None if there is none."""
+    gatherer = Gatherer(run, beside)
+    gatherer.read()
+    return gatherer.iteration(number, worker, now)
