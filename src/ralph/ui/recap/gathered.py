@@ -26,6 +26,7 @@ from ralph.ui.status.report import (
     resume_command,
 )
 
+_MOST_ASKED = 1_000  # characters
 _MOST_LINES = 50  # of what is done, and of what is left
 _WITH_TASKS = ("tasks", "reviewed")  # profiles
 
@@ -141,7 +142,7 @@ class Gathered:
             judgement=judgement,
             profile=profile,
             command=COMMANDS.get(profile, profile),
-            asked=shown(beside.asked or (first.assignment.title if first else "")),
+            asked=shown(beside.asked or (first.assignment.title if first else ""), _MOST_ASKED),
             agent=shown(started.agent) if started else "",
             model=shown(started.model) if started else "",
             workspace=shown(started.workspace) if started else "",
