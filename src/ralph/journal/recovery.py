@@ -26,7 +26,7 @@ class History:
 
     @property
     def state(self) -> RunState:
-        """The state that was written down."""
+        """The state that the facts fold to, without what is recovered."""
         return replay(self.facts)
 
 
