@@ -13,7 +13,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ralph import __version__
+from ralph.journal.runs import Run
 from ralph.kernel.value import value
+from ralph.runner.showing.recaps import beside_of
 from ralph.ui.recap.gather import Gatherer
 from ralph.web.controls import CONTROLS
 from ralph.web.feeds import Feeds
@@ -56,9 +58,12 @@ class Api:
         self._listing = Listing(parts.root)
         self.closing = asyncio.Event()
         self._list_feed = ListFeed(self._listing)
-        self._feeds = Feeds(self._listing, Gatherer, parts.tell)
+        self._feeds = Feeds(self._listing, self._gatherer_of, parts.tell)
         self._spending = Spending(parts.root)
         self._reporting = asyncio.Lock()  # one at a time: they take a processor each
+
+    def _gatherer_of(self, run: Run) -> Gatherer:
+        return Gatherer(run, beside_of(run, self._parts.environ))
 
     def app(self) -> ASGIApp:
         run = "/api/runs/{run}"

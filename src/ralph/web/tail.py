@@ -50,8 +50,10 @@ class Tail:
         self._path, self._last = "", False  # of the stream; nothing more will come of it
         self._of_turn = 0
         self._seen: object = None
-        self._thread = threading.Thread(target=self._work, name=f"tail {run.id}", daemon=True)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Look again and again, until `close`."""
+        threading.Thread(target=self._work, name=f"tail {self.run.id}", daemon=True).start()
 
     def close(self) -> None:
         """End the thread; the spool is gone then."""
@@ -60,12 +62,12 @@ class Tail:
     def _work(self) -> None:
         try:
             while not self._closing.is_set():
-                self._look()
+                self.look()
                 self._closing.wait(LOOK_EVERY)
         finally:
             self.spool.close()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Tell what is new since the last look, if any file has changed."""
         seen = [
             (found.st_size, found.st_mtime_ns) if (found := lstat(path)) else None

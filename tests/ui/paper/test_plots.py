@@ -127,6 +127,7 @@ def test_each_plot_says_its_gist_and_has_its_numbers() -> None:
 
 
 def test_workers_stand_in_as_few_rows_as_hold_them() -> None:
+    assert 'aria-label="The first 96 of 1000 tasks in ' in plots(long())["workers"]
     rows = {row[0] for plot in plots_of(crew()) if plot.name == "workers" for row in plot.rows}
     assert rows == {1, 2, 3, 4}
 

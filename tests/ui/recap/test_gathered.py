@@ -25,19 +25,22 @@ from ralph.kernel.facts import (
     Asked,
     Assigned,
     Began,
+    Checked,
     Checking,
     Decided,
     Ended,
     Fact,
     Launching,
+    Proved,
     Resumed,
     Returned,
     Settled,
     Started,
     Step,
 )
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.tasks.task import Assignment, Mode, Status, Task
+from ralph.kernel.tasks.task import Assignment, Mode, ReviewStatus, Status, Task
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import (
     Accept,
@@ -48,7 +51,9 @@ from ralph.kernel.verdict import (
     Park,
     Placement,
     Reason,
+    Release,
     Stop,
+    Verdict,
     Wait,
 )
 from ralph.kernel.world import NOTE, Origin, Request, Signals, Snapshot, Stand
@@ -58,6 +63,7 @@ from ralph.testing.fakes import FakeGate
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.gathered import Gathered, Seen
 from ralph.ui.recap.values import Diff, FileChange, Iteration, Recap, TaskRow, TaskState
+from ralph.ui.recap.words import judgement_of, shown
 
 RUN = "20260101-000000-aaaa"
 STARTED = Started(1000.0, RUN, "harness", "/p", 7, "0.2", limits=Limits(5, None, 20.0))
@@ -119,7 +125,7 @@ HISTORIES = [
     History("believed", [DONE], "accept", "completed"),
     History("not believed", [DONE, DONE], "continue! accept", "completed", frozenset({1})),
     History("fails", [CRASH, CUT, erred(400)], "continue continue stop", "failing"),
-    History("blocked", [WORK, BLOCKED], "continue stop!", "blocked"),
+    History("blocked", [WORK, BLOCKED], "continue stop", "blocked"),
     History("rate limited", [(limited(), erred(529), DONE)], "accept", "completed"),
     History("unstartable", [MISSING], "stop", "config"),
     History("limit", [WORK], "continue continue continue continue stop", "limit"),
@@ -191,11 +197,13 @@ def test_a_turn_that_goes_on_counts_up_to_now() -> None:
 def test_a_rate_limit_is_one_iteration_and_its_sleep_is_waiting() -> None:
     wait = Wait(1500.0, "rate limit")
     facts = (STARTED, *turn(1, 1000.0, said=limited()), *closed(1011.0, wait))
-    again = (Decided(1500.0, Boundary.OPENING, Continue()), *turn(1, 1501.0, said=DONE))
+    later = (began(1, 1501.0, tree=C), *turn(1, 1501.0, said=DONE)[1:])
+    again = (Decided(1500.0, Boundary.OPENING, Continue()), *later)
     assert recap(*facts, now=1200.0, live=True).state == "waiting"
     assert recap(*facts, now=1200.0, live=True).wake_at == 1500.0
-    found = recap(*facts, *again, *closed(1512.0, Accept(("claimed",))))
-    one = only(found)
+    facts = (*facts, *again, *closed(1512.0, Accept(("claimed",))))
+    assert [draft.changed for _, draft in gathered(*facts).drafts()] == [f"{A} {B}"]  # by both
+    one = only(recap(*facts))
     assert (one.tries, one.agent_seconds, one.cost_usd) == (2, 20.0, 1.0)
     assert one.wait_seconds == pytest.approx(489.0)
     assert (one.began, one.ended) == (1000.0, 1513.0)
@@ -208,6 +216,19 @@ def test_a_turn_that_was_cut_off_is_taken_again() -> None:
     found = recap(*facts, *closed(9020.0, Continue()))
     assert (only(found).tries, only(found).ending, only(found).agent_seconds) == (2, "exited", 10.0)
     assert found.spent.uncounted == 1
+
+
+def test_a_turn_that_was_interrupted_is_judged_when_the_run_goes_on() -> None:
+    """Also for whoever has looked in between."""
+    stop = Stop(Reason.INTERRUPTED, "asked to stop")
+    found = gathered(STARTED, *turn(1, 1000.0), *closed(1011.0, stop))
+    before = found.recap(Seen(1020.0))
+    assert (before.state, only(before).ended) == ("interrupted", 1012.0)
+    for fact in (Resumed(2000.0, 8), *closed(2001.0, Accept(("claimed",)))):
+        found.take(fact)
+    judged = only(found.recap(Seen(5000.0))).judgement
+    assert judged is not None
+    assert (judged.verdict, judged.evidence) == ("accept", ("claimed",))
 
 
 def test_what_ends_a_run_between_turns_is_no_iterations_verdict() -> None:
@@ -282,8 +303,10 @@ def test_reviews_of_stories() -> None:
         *(*closed(1013.0, Continue()), *turn(2, 1020.0, task="S-1")),
         *(Step(1032.0, "review", detail=passes), *closed(1033.0, Continue())),
     )
-    stories = (Task("S-1", "One", status=Status.PENDING), Task("S-2", "Two"))
-    found = recap(*facts, listed=stories)
+    stories = (Task("S-1", "One"), Task("S-2", "Two"))
+    waits = (stories[0], replace(stories[1], review=ReviewStatus.NEEDS_REVIEW))
+    assert rows(recap(*facts, listed=waits))["S-2"].state is TaskState.REVIEW
+    found = recap(*facts, Step(1040.0, "review", detail="nonsense"), listed=stories)
     assert [(row.outcome, row.feedback) for row in found.reviews] == [
         ("changes_requested", "mend line 3"),
         ("approved", ""),
@@ -294,6 +317,62 @@ def test_reviews_of_stories() -> None:
     ]
     assert (found.points[-1].done, found.points[-1].open) == (1, 1)
     assert found.iterations[0].settled[0].detail == "S-1: changes requested"
+
+
+def test_a_first_look_is_iteration_0() -> None:
+    """`--until-green`: the checks run before the first turn."""
+    looked = (
+        *(STARTED, Step(1000.0, "note"), Checking(1001.0, "make test")),
+        *(Checked(1003.0, "make test", 2.0, (Finding("make test", "fails", code=1),)),),
+        *(Proved(1003.0, A, Stand(A, C), C), Step(1004.0, "first look", detail="red")),
+        Decided(1004.0, Boundary.OPENING, Continue()),
+    )
+    look = only(recap(*looked[:3], live=True, now=1002.0))
+    assert (look.number, look.mode, look.gate_seconds, look.ended) == (0, "look", 1.0, None)
+    found = recap(*looked, *turn(1, 1005.0), *closed(1016.0, Continue()))
+    look, first = found.iterations
+    assert (look.gate_seconds, look.ended, look.commit, look.task) == (2.0, 1004.0, "", "")
+    assert (look.checks[0].code, look.judgement) == (1, None)
+    assert (first.number, first.checks, first.began) == (1, (), 1005.0)
+
+
+VERDICTS = [
+    (Accept(("x",)), "Believed: the task is done."),
+    (Park("too hard"), "Left to a person: too hard"),
+    (Wait(None, "paused"), "Waits to be resumed: paused"),
+    (Wait(0, "rate limited"), "Taken again: rate limited"),
+    (Stop(Reason.STALLED), "The run ends: stalled"),
+    (Continue(), "Goes on."),
+    (Release("held back 5 times"), "held back 5 times"),
+]
+
+
+@pytest.mark.parametrize(("verdict", "words"), VERDICTS)
+def test_a_verdict_in_words(verdict: Verdict, words: str) -> None:
+    decided = Decided(1.0, Boundary.CLOSING, verdict)
+    assert judgement_of(decided, WORK, None, {}).words == words
+
+
+def test_a_claim_and_what_speaks_against_it() -> None:
+    found = (Finding("make test", "2 failed\nmore", code=1), Finding("secrets", "a key\nmore"))
+    decided = Decided(1.0, Boundary.CLOSING, Continue(), found)
+    told = [judgement_of(decided, turn, None, {}) for turn in (DONE, WORK)]
+    assert [each.words for each in told] == [
+        "The claim is not believed: make test, secrets objected.",
+        "Not done yet: make test, secrets objected.",
+    ]
+    assert told[0].objections == ("make test: exit code 1", "secrets: a key")
+    assert [each.is_disbelieved for each in told] == [True, False]
+
+
+@pytest.mark.parametrize("size", [3_900, 4_001, 20_000])
+def test_a_long_text_keeps_its_beginning_and_its_end(size: int) -> None:
+    text = shown("first\n" + "x\n" * (size // 2) + "last")
+    assert text.startswith("first\n")
+    assert text.endswith("\nlast")
+    assert ("left out" in text) == (size > 4_000)
+    assert len(text) <= 4_100
+    assert shown("caf\u00e9 \ud800") == "caf\u00e9 ?"
 
 
 # ------------------------------------------------------------------ tasks and workers
@@ -390,6 +469,8 @@ def test_a_task_that_was_answered_asks_no_more() -> None:
     asks = Returned(1020.0, "a", "w-1", Park("tabs?", Cause.QUESTION))
     waits = (*lead[:3], asks)
     assert recap(*waits, live=True).state == "asking"
+    recalled = Returned(1020.0, "c", "w-2", Stop(Reason.LIMIT, "money"))
+    assert [lane.outcome for lane in recap(*waits, recalled).lanes] == ["parked", "limit"]
     assert recap(*waits, Assigned(1030.0, Assignment("a"), "w-3"), live=True).state == "running"
 
 

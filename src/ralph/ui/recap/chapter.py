@@ -91,7 +91,8 @@ class Draft:
         else:
             self.proof = fact
             self.after = self.after or fact.stand.tree
-            self.commit = fact.commit if fact.commit != self.head else self.commit
+            made_it = self.number and fact.commit != self.head
+            self.commit = fact.commit if made_it else self.commit
 
     def settle(self, step: facts.Step, doing: Launching | Checking | None) -> None:
         """A step of settling; `doing` is what went on before it, such as a message turn."""
@@ -281,9 +282,10 @@ class Chapter:
             return None
         if self.draft is None and isinstance(fact, Checking):
             self.drafts[0] = Draft(0, Assignment(""), fact.time)
-        if self.draft is not None:
-            self.draft.ended = None if isinstance(fact, Checking) else fact.time
-        return self.draft
+        draft = self.draft
+        if draft is not None:
+            draft.ended = None if isinstance(fact, Checking) else fact.time
+        return draft
 
     def _note_end(self, fact: facts.Settled | facts.Returned) -> None:
         """A task has ended, or waits for an answer."""

@@ -127,5 +127,5 @@ def _words(event: AgentEvent) -> tuple[ItemKind, str, str]:
             return ItemKind.TROUBLE, f"Failed: {message}", ""
         case events.Unknown(raw=raw):
             return ItemKind.UNREAD, raw, ""
-        case _:
+        case _:  # pragma: no cover  nothing else is kept
             return ItemKind.OTHER, "", ""
