@@ -38,6 +38,10 @@ class Watched:
     def text(self) -> str:
         return "\n".join(row.rstrip() for row in self.rows)
 
+    def is_beside(self, wanted: bool) -> bool:
+        """True if the log stands beside the rest, or does not, as wanted."""
+        return ("─ Log" in self.rows[0]) is wanted
+
     async def sees(self, *words: str) -> str:
         """Wait until all these stand on the screen; the screen."""
         return await self.until(lambda: all(word in self.text for word in words), *words)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,8 @@ def test_the_log_is_searched_and_filtered_and_resized(workspace: Path) -> None:
         assert "following" not in seen
         place = re.search(r"line \d+ of \d+", seen)
         await screen.press("n")
-        assert place and place[0] not in screen.text
+        assert place
+        assert place[0] not in screen.text
         await screen.press("N")
         assert place[0] in screen.text
         await screen.press("escape", "v")
@@ -164,7 +166,8 @@ def test_the_log_is_searched_and_filtered_and_resized(workspace: Path) -> None:
         await screen.sees("It is a long story")
         for width, height in ((140, 40), (40, 12), (10, 3), (200, 60), (80, 24)):
             await screen.resize(width, height)
-            await screen.until(lambda: ("Log" in screen.rows[0]) is (width >= 120), "resized")
+            beside = width >= 120
+            await screen.until(partial(screen.is_beside, beside), "resized")
             assert {columns(row) for row in screen.rows} == {width}
             assert len(screen.rows) == height
 

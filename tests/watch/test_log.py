@@ -14,7 +14,8 @@ from ralph.ui.style import Style, Tone
 from ralph.watch import lines as lines_module
 from ralph.watch.lines import LONGEST, Filter, Kind, Lines, Selection
 from ralph.watch.model import Entry
-from ralph.watch.pager import Pager, wrapped
+from ralph.watch.pager import Pager
+from ralph.watch.wrap import wrapped
 
 PLAIN = Style()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from ralph.journal.runs import Run
-from ralph.kernel.events import AgentEvent, Text, ToolEnd, ToolStart, Used
+from ralph.kernel.events import AgentEvent, ToolEnd, ToolStart, Used
 from ralph.kernel.facts import (
     Asked,
     Assigned,
@@ -58,10 +58,10 @@ def tell(made: Model, told: Sequence[Fact | AgentEvent], task: str = "", now: fl
     run = Run(f"{RUN.id}-{task}", RUN.directory, lead=RUN) if task else RUN
     track = made.track(run, task)
     for each in told:
-        if isinstance(each, Text | ToolStart | ToolEnd | Used):
-            track.event(each, now)
-        else:
+        if isinstance(each, Fact):
             track.fact(each)
+        else:
+            track.event(each, now)
 
 
 def doing(view: View) -> list[str]:
@@ -123,15 +123,15 @@ def test_money_includes_what_the_turn_has_told() -> None:
 
 
 def test_gates_keep_their_last_word_until_they_run_again() -> None:
-    told = (STARTED, BEGAN, WORKS, ENDED, Checking(DAY + 61, "make test"))
-    assert model(*told).view(SEEN).gates == (GateView("make test", since=DAY + 61),)
+    runs = (STARTED, BEGAN, WORKS, ENDED, Checking(DAY + 61, "make test"))
+    assert model(*runs).view(SEEN).gates == (GateView("make test", since=DAY + 61),)
     red = GateView("make test", seconds=4.0, ok=False)
-    told = (*told, OBJECTS, Checked(DAY + 65, "protect", 0.1))
-    assert model(*told).view(SEEN).gates == (red,)
-    told = (*told, AGAIN, SETTLED, replace(BEGAN, iteration=2))
-    assert model(*told).view(SEEN).gates == (red,), "the agent works on that"
+    ran = (*runs, OBJECTS, Checked(DAY + 65, "protect", 0.1))
+    assert model(*ran).view(SEEN).gates == (red,)
+    again = (*ran, AGAIN, SETTLED, replace(BEGAN, iteration=2))
+    assert model(*again).view(SEEN).gates == (red,), "the agent works on that"
     other = Began(DAY + 70, 3, Assignment("T-2"))
-    assert model(*told, other).view(SEEN).gates == ()
+    assert model(*again, other).view(SEEN).gates == ()
 
 
 def test_a_question_is_there_until_its_task_is_taken_up() -> None:

@@ -98,7 +98,7 @@ class RunScreen(Screen[None]):
         if self._helping:
             lines = keys.help_lines(self._style)[: self.size.height - 3]
         else:
-            lines = draw.head(self.last, self._style, width, most, self._frame)
+            lines = draw.head(self.last, self._style, width, most, self._frame, airy=wide)
         head.show(lines)
         self.query_one(LogView).look()
         self.query_one("#foot", Painted).show([self._foot()])
