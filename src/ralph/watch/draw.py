@@ -17,13 +17,14 @@ from ralph.ui.live.region import fitted
 from ralph.ui.replay import tidy
 from ralph.ui.status.listing import Entry as Listed
 from ralph.ui.status.report import age, doing_words
-from ralph.ui.style import Mark, Style, Tone, aligned
+from ralph.ui.style import Mark, Style, Tone
 from ralph.watch.model import GateView, View
 from ralph.watch.wrap import wrapped
 
 _LONGEST = 1000  # characters of others' words
 NARROWEST = 10  # columns
 _STATE = 11
+_LABEL = 12
 _ASKED, _ROWS = 2, 3  # questions that are shown, and rows of each
 _BAR = 12  # columns
 _GAP = "   "
@@ -40,7 +41,10 @@ def head(
     asks, and in about `most` lines in all, what goes on or how it ended. `airy` has empty lines."""
     parts = [
         [_title(view, style, width), *_about(view, style, width)],
-        [*_gauge_lines(view, style, width, airy=airy), *_gates(view, style, width)],
+        [
+            *_gauge_lines(view, style, width, airy=airy),
+            *_gates(view, style, width, airy=airy),
+        ],
         list(_asked(view, style, width)),
     ]
     room = max(3, most - sum(len(part) + airy for part in parts))
@@ -125,10 +129,13 @@ def _gauges(view: View) -> Iterator[Gauge]:
 def _gauge_lines(view: View, style: Style, width: int, *, airy: bool) -> list[str]:
     """Side by side as far as they fit, or one below the other."""
     gauges = list(_gauges(view))
-    if airy:
-        rows = aligned([(each.name, each.words) for each in gauges]) if gauges else []
-        return [row + _bar(each, style) for row, each in zip(rows, gauges, strict=True)]
-    return packed([f"{each.name} {each.words}{_bar(each, style)}" for each in gauges], width)
+    if not airy:
+        return packed([f"{each.name} {each.words}{_bar(each, style)}" for each in gauges], width)
+    widest = max((len(each.words) for each in gauges if each.share is not None), default=0)
+    return [
+        f"{each.name:<{_LABEL}}{each.words:<{widest}}{_bar(each, style)}".rstrip()
+        for each in gauges
+    ]
 
 
 def _bar(gauge: Gauge, style: Style) -> str:
@@ -141,11 +148,13 @@ def _bar(gauge: Gauge, style: Style) -> str:
     return f" {style.paint(_FULL[look] * full, tone)}{rest}"
 
 
-def _gates(view: View, style: Style, width: int) -> list[str]:
+def _gates(view: View, style: Style, width: int, *, airy: bool) -> list[str]:
     if not view.gates:
         return []
+    label = f"{'Gates':<{_LABEL if airy else 7}}"
     words = [_gate(gate, view.report.now, style) for gate in view.gates]
-    return packed([style.paint("Gates", Tone.FAINT), *words], width, "  ")
+    first, *more = packed(words, width - len(label), "  ")
+    return [style.paint(label, Tone.FAINT) + first, *(" " * len(label) + row for row in more)]
 
 
 def _gate(gate: GateView, now: float, style: Style) -> str:
@@ -235,7 +244,9 @@ def _list_row(entry: Listed, now: float, style: Style, width: int) -> str:
     )
     dots = style.mark(Mark.ELLIPSIS)
     if columns(place) > room:  # the end of a path tells more than its beginning
-        place = (dots + place[len(place) - room + len(dots) :]) if room > len(dots) else ""
+        while place and columns(dots + place) > room:
+            place = place[1:]
+        place = dots + place if room > len(dots) else ""
     return before + style.paint(f"{entry.state:<{_STATE}}", tone_of(entry.state)) + after + place
 
 
