@@ -8,10 +8,10 @@ PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.p
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
-PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py
+PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents clean venv
+.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents test-web clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -20,11 +20,11 @@ demo: venv ## run the main job on the scripted agent: no key, no network
 	@.venv/bin/ralph demo
 
 test: venv ## the tests of every commit, in parallel
-	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults"
+	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults and not web"
 
 test-all: export RALPH_TEST_ALL := 1
 test-all: venv ## every test that needs no real agent: all hands, all backends, all examples
-	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults"
+	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults and not web"
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
@@ -89,6 +89,10 @@ faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 2
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 2 -m agents tests/e2e/agents
+
+test-web: venv ## look at the pages of `ralph web` in a real Chromium; WEB="-k answer" passes options on
+	@browser=$$(tools/browser) || exit; \
+	[ -z "$$browser" ] || RALPH_BROWSER=$$browser $(RUN) pytest -n 2 -p pytest_playwright.pytest_playwright -m web tests/e2e/browser $(WEB)
 
 clean: ## remove what the other words made, except .venv
 	@rm -rf dist build site docs/reference htmlcov .cache .coverage* .mypy_cache .ruff_cache .hypothesis

@@ -121,7 +121,7 @@ def tested(copy: Path, tests: tuple[str, ...]) -> int:
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     paths = os.pathsep.join(str(copy / name) for name in ("src", "tests", "tests/e2e"))
     env = {**os.environ, "PYTHONPATH": paths}
-    marks = ["-m", "not agents and not faults and not slow"]
+    marks = ["-m", "not agents and not faults and not slow and not web"]
     with subprocess.Popen(
         [*words, *marks], cwd=copy, env=env, stdout=subprocess.DEVNULL, start_new_session=True
     ) as running:

@@ -31,7 +31,9 @@ PURE_MODULES = (
         "loops.session.state",
         "loops.session.words",
     ),
-    *("loops.supervise.bus_format", "ui.attempt_words"),
+    *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
+    *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
+    "web.security",
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -50,6 +52,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "notify": ("apprise",),
     "settings": ("msgspec",),
     "watch": ("rich", "textual"),
+    "web": ("msgspec", "starlette", "uvicorn"),
 }
 MOST_IN_A_FOLDER = 20
 MOST_WITH_A_PREFIX = 2

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ralph.journal.journal import FileJournal
-from ralph.journal.outline import outline_of, questions_of
+from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, account_of
 from ralph.kernel.facts import Assigned, Began, Decided, Ended, Fact, Resumed, Returned, Settled
 from ralph.kernel.facts import Started as Start
@@ -98,9 +98,9 @@ def test_a_long_journal_is_not_read_between_its_ends(tmp_path: Path) -> None:
 
 def test_questions_stand_until_their_task_is_taken_up_again(tmp_path: Path) -> None:
     asked = (STARTED, began(1, "A"), Settled(3.0, ASK), began(2, "B"), Settled(4.0, GIVEN_UP))
-    assert questions_of(run_with(tmp_path / "1", asked)) == ("A",)
-    assert questions_of(run_with(tmp_path / "2", (*asked, began(3, "A")))) == ()
+    assert account_of(run_with(tmp_path / "1", asked)).asks == ("A",)
+    assert account_of(run_with(tmp_path / "2", (*asked, began(3, "A")))).asks == ()
     crew = (CREW, Assigned(2.0, Assignment("A"), "r-001"), Returned(3.0, "A", "r-001", ASK))
-    assert questions_of(run_with(tmp_path / "3", crew)) == ("A",)
+    assert account_of(run_with(tmp_path / "3", crew)).asks == ("A",)
     goes_on = Decided(5.0, Boundary.CLOSING, Continue())
-    assert questions_of(run_with(tmp_path / "4", (STARTED, began(1, "A"), goes_on))) == ()
+    assert account_of(run_with(tmp_path / "4", (STARTED, began(1, "A"), goes_on))).asks == ()

@@ -19,7 +19,7 @@ from ralph.text.redact import redact, redacting
 
 MOST_SAVED = 64 * 1024 * 1024  # bytes of one stream
 WHOLE = sys.maxsize
-_LEFT_OUT = b"\n... %d bytes are left out here: only the beginning and the end are kept ...\n"
+LEFT_OUT = b"\n... %d bytes are left out here: only the beginning and the end are kept ...\n"
 _BLOCK = 1024 * 1024
 
 
@@ -130,7 +130,7 @@ class SavedStream:
         """Keep a quarter from the beginning and one from the end. What is read by then is in order
         at every moment: who is killed here leaves nothing worse than words that stand twice."""
         kept = self._most // 4
-        mark = _LEFT_OUT % (self._written - 2 * kept)
+        mark = LEFT_OUT % (self._written - 2 * kept)
         begin, end = kept + len(mark), self._size - kept
         os.pwrite(file.fileno(), mark, kept)
         for at in range(0, kept, _BLOCK):

@@ -28,6 +28,7 @@ class Account:
     doing: Launching | Checking | None = None  # the last fact, if something is under way
     launch: Launching | None = None  # of the last turn
     problem: str = ""
+    asks: tuple[str, ...] = ()  # tasks that asked something, and were not taken up again
 
 
 def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life:

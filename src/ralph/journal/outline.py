@@ -10,11 +10,11 @@ from ralph.errors import StateError
 from ralph.files.safe_open import open_regular
 from ralph.journal.codec import decode_fact
 from ralph.journal.ledger import read_ledger
-from ralph.journal.runs import NONSENSE, Facts, Run, account_of
+from ralph.journal.runs import NONSENSE, Run, account_of
 from ralph.journal.spending import Sum, sums_by
-from ralph.kernel.facts import Began, Fact, Resumed, Returned, Settled, Started
+from ralph.kernel.facts import Began, Fact, Resumed, Settled, Started
 from ralph.kernel.value import value
-from ralph.kernel.verdict import Cause, Park, Stop
+from ralph.kernel.verdict import Stop
 
 _TAIL = 1 << 16  # bytes
 _LARGEST = 1 << 20  # bytes of the first line, which holds the settings
@@ -86,20 +86,3 @@ def costs_of(project: str) -> dict[str, Sum]:
         return sums_by(read_ledger(project), lambda entry: entry.run)
     except StateError:
         return {}
-
-
-def questions_of(run: Run) -> tuple[str, ...]:
-    """The tasks of a run that asked something, and were not taken up again."""
-    task, asking = "", dict[str, None]()
-    try:
-        for fact in Facts(run.journal).new():
-            if isinstance(fact, Began):
-                task = fact.assignment.task
-                asking.pop(task, None)
-            elif isinstance(fact, Settled | Returned) and isinstance(fact.verdict, Park):
-                about = fact.task if isinstance(fact, Returned) else task
-                if fact.verdict.cause is Cause.QUESTION:
-                    asking[about] = None
-    except (StateError, *NONSENSE):
-        pass
-    return tuple(asking)

@@ -13,10 +13,20 @@ from ralph.files.state_dir import project_dir
 from ralph.journal.journal import JOURNAL, HashChain
 from ralph.journal.life import Account
 from ralph.journal.lock import NAME, Owner, read_owner
-from ralph.kernel.facts import Assigned, Checking, Fact, Launching, Started
-from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.facts import (
+    Assigned,
+    Began,
+    Checking,
+    Fact,
+    Launching,
+    Returned,
+    Settled,
+    Started,
+)
+from ralph.kernel.state import RunState, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Cause, Park
 from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 
@@ -217,7 +227,9 @@ class Growing:
             raise StateError(f"cannot read {self._path}: {error.strerror}") from error
 
     def lines(self) -> Iterator[bytes]:
-        """The lines that became whole since the last call, each with its newline."""
+        """The lines that became whole since the last call, each with its newline. A torn one is
+        read again each time: a run that goes on takes it away."""
+        self._offset, self.rest = self._offset - len(self.rest), b""
         for block in self.blocks():
             *whole, self.rest = (self.rest + block).split(b"\n")
             yield from (line + b"\n" for line in whole)
@@ -258,19 +270,54 @@ def prompt_of(launch: Launching) -> str:
     return read_or_nothing(path).decode("utf-8", "surrogateescape")
 
 
+class Following:
+    """Reads the journal of a run as it grows."""
+
+    def __init__(self, run: Run) -> None:
+        self._path = run.journal
+        self._facts = Facts(run.journal)
+        self._account = Account()
+        self._task = ""
+
+    def look(self) -> Account:
+        """The account up to now. What is wrong with the journal is part of it, and ends it."""
+        if self._account.problem:
+            return self._account
+        problem, last, found = "", None, self._account
+        started, launch, state = found.started, found.launch, found.state
+        asks = dict.fromkeys(found.asks)
+        try:
+            for last in self._facts.new():
+                state = fold(state, last)
+                if isinstance(last, Launching) and last.role is not Role.MESSAGE:
+                    launch = last
+                elif isinstance(last, Started):
+                    started = last
+                self._task = asked_after(asks, self._task, last)
+        except StateError as error:
+            problem = f"{error.message}. {error.remedy}".strip()
+        except NONSENSE as error:
+            problem = f"{self._path}: its facts make no sense ({error!r})"
+        doing = last if isinstance(last, Launching | Checking) else None
+        if last is None:
+            doing = found.doing
+        self._account = Account(started, state, doing, launch, problem, tuple(asks))
+        return self._account
+
+
+def asked_after(asks: dict[str, None], task: str, fact: Fact) -> str:
+    """Keep account of the tasks that asked something and were not taken up again; the task under
+    work after this fact."""
+    if isinstance(fact, Began):
+        asks.pop(fact.assignment.task, None)
+        return fact.assignment.task
+    if not isinstance(fact, Settled | Returned) or not isinstance(fact.verdict, Park):
+        return task
+    if fact.verdict.cause is Cause.QUESTION:
+        asks[fact.task if isinstance(fact, Returned) else task] = None
+    return task
+
+
 def account_of(run: Run) -> Account:
-    """Read a run's journal once, to its end. What is wrong with it is part of the answer."""
-    started, launch, last, state, problem = None, None, None, NEW, ""
-    try:
-        for last in Facts(run.journal).new():
-            state = fold(state, last)
-            if isinstance(last, Launching) and last.role is not Role.MESSAGE:
-                launch = last
-            elif isinstance(last, Started):
-                started = last
-    except StateError as error:
-        problem = f"{error.message}. {error.remedy}".strip()
-    except NONSENSE as error:
-        problem = f"{run.journal}: its facts make no sense ({error!r})"
-    doing = last if isinstance(last, Launching | Checking) else None
-    return Account(started, state, doing, launch, problem)
+    """Read a run's journal once, to its end."""
+    return Following(run).look()

@@ -21,6 +21,14 @@ _UNSEEN = "a run that is not to be seen from here has started this process"
 _ELSEWHERE = "Run it from a terminal of your own, which no run has started."
 
 
+def refuse_agents(environ: Mapping[str, str], deed: str) -> None:
+    """An agent must not do what concerns all runs: the one that judges it is among them."""
+    if _named(environ):
+        raise _refusal(deed, "RALPH_RUN names its run")
+    if runs_above():
+        raise _refusal(deed, "a run has started this process")
+
+
 def refuse_own_run(environ: Mapping[str, str], run: Run, command: str) -> None:
     """An agent must not end, pause or resume the run that judges it. Another run, such as one that
     a supervised agent has started as its job, is not its judge."""

@@ -1,6 +1,7 @@
 """Contracts that claims must meet (ADR 3), and what else an agent's tags say of its turn."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ _MOST_ARTIFACTS = 100
 _NO_REASON = "it gives no reason"
 _FINISHED = ("DONE", "COMPLETE", "COMPLETED", "FINISHED")  # an agent that means to be done
 _AROUND = "*_`.! "  # what agents put around such a word
+_MORE = re.compile(r"\b(?:not|no|continue|pending)\b", re.IGNORECASE)  # of an agent that is not
 
 
 class Contract(Protocol):
@@ -93,6 +95,14 @@ class CompleteClaim:
 
     def near_misses(self, turn: Turn) -> tuple[str, ...]:
         return () if self.met_by(turn) else _inexact(turn, "COMPLETE", self.marker)
+
+
+def says_done(claim: Claim) -> bool:
+    """False for a claim that says something else: a question, a failure, that there is more to do.
+    It need not meet the contract."""
+    if claim.tag == "result" or claim.content.startswith(("BLOCKED:", "DECIDE:")):
+        return (_status(claim) or ("",))[0] == "complete"
+    return not _MORE.search(claim.content)
 
 
 def asked(turn: Turn, contract: Contract | None = None) -> str | None:

@@ -72,6 +72,9 @@ class Loop:
     tasks: Callable[[Mapping[str, Any], str], tuple[Task, ...]] = (
         lambda _kept, _workspace: ()
     )  # its list as it is now, of what was kept and where that was; none where it has no list
+    answer: Callable[[str, str, str, str], object] | None = (
+        None  # what a task has asked: workspace, its place in the state directory, task, text
+    )
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: RUN_LIMITS)
     unattended: bool = True  # a sandbox is permission enough for the agent
     commits: bool = False  # the work itself, where a sandbox keeps the agent from it

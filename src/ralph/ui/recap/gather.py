@@ -121,7 +121,6 @@ class Gatherer:
         run, started = self.run, self._gathered.lead.started
         return Seen(
             now,
-            live=run.live,
             pid=run.owner.pid if run.owner else None,
             asked=run.asked(),
             heard_at=heard_at(self._gathered.lead.doing),

@@ -36,8 +36,7 @@ class Seen:
     """A run from outside, at one moment."""
 
     now: float
-    live: bool = False
-    pid: int | None = None
+    pid: int | None = None  # of its process, while that lives
     asked: Signals = Signals()
     heard_at: float | None = None  # when the agent last printed something
     directory: str = ""
@@ -45,6 +44,10 @@ class Seen:
     lead: str = ""
     problem: str = ""
     listed: tuple[Task, ...] = ()  # its list, as it is now
+
+    @property
+    def live(self) -> bool:
+        return self.pid is not None
 
 
 class Gathered:
@@ -133,7 +136,7 @@ class Gathered:
             judgement = judgement_of(lead.opening, None, stop, beside.rules)
         first = next(iter(lead.drafts.values()), None)
         return Recap(
-            run=lead.run,
+            run=shown(lead.run),
             state="",
             outcome="",
             exit=stop.reason.exit_code if stop else None,
@@ -151,12 +154,12 @@ class Gathered:
             started=started.time if started else None,
             ended=state.time if stop else None,
             workers=started.workers if started else 1,
-            lead=seen.lead,
+            lead=shown(seen.lead),
             pid=seen.pid,
             pending=asked_word(seen.asked) or "",
             evidence=tuple(map(shown, stop.evidence)) if stop else (),
-            tree=state.proof.tree if state.proof else "",
-            commit=state.commit,
+            tree=shown(state.proof.tree) if state.proof else "",
+            commit=shown(state.commit),
             branch=shown(beside.branch),
             directory=shown(seen.directory),
             journal=shown(seen.journal),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ralph.kernel.contracts import says_done
 from ralph.kernel.facts import Checked, Decided, Step
 from ralph.kernel.findings import Finding
 from ralph.kernel.prompt import told
@@ -45,21 +46,27 @@ def judgement_of(
 ) -> Judgement:
     """The verdict as it was settled, and why."""
     final = verdict or decided.verdict
-    claims = tuple(shown(claim.raw, _MOST_CLAIM) for claim in turn.claims) if turn else ()
+    done = [claim.raw for claim in turn.claims if says_done(claim)] if turn else []
+    claims = tuple(shown(raw, _MOST_CLAIM) for raw in done)
     feedback = told(final.feedback) if isinstance(final, Continue) else ()
     evidence = final.evidence if isinstance(final, Accept | Stop) else ()
     return Judgement(
         decided.time,
         type(final).__name__.lower(),
         shown(_verdict_words(final, decided, has_claim=bool(claims))),
-        decided.rule,
+        shown(decided.rule),
         rules.get(decided.rule, ""),
         tuple(map(shown, evidence)),
-        tuple(shown(f"{found.gate}: {first_line(found.text)}") for found in decided.findings),
+        tuple(shown(f"{found.gate}: {_found(found)}") for found in decided.findings),
         tuple(map(shown, decided.notes)),
         claims,
         tuple(shown(piece.text) for piece in feedback),
     )
+
+
+def _found(found: Finding) -> str:
+    """What a gate found, in a line."""
+    return first_line(found.text) if found.code is None else f"exit code {found.code}"
 
 
 def _verdict_words(verdict: Verdict, decided: Decided, *, has_claim: bool) -> str:
@@ -106,7 +113,7 @@ def settling_of(step: Step) -> Settling:
     detail = step.detail
     if review is not None:
         detail = f"{review.story}: {review.outcome.replace('_', ' ')}"
-    return Settling(shown(step.key, _MOST_CLAIM), step.ok, shown(detail), step.commit)
+    return Settling(shown(step.key, _MOST_CLAIM), step.ok, shown(detail), shown(step.commit))
 
 
 def trouble_of(turn: Turn) -> str:

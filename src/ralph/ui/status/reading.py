@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from ralph.files.state_dir import lstat
-from ralph.journal.life import Life, life_of
-from ralph.journal.outline import outline_of, questions_of
+from ralph.journal.life import Account, Life, life_of
+from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, account_of, prompt_of, read_tail, workers_at
 from ralph.journal.spending import Sum
 from ralph.kernel.facts import Launching
@@ -20,6 +20,7 @@ from ralph.ui.status.report import Report, life_with_workers
 _TAIL = 256 * 1024
 # The tasks that a run in that directory is for and that are not done; None where nobody can tell.
 Ahead = Callable[[Run, str], frozenset[str] | None]
+Accounts = Callable[[Run], Account]  # who looks again and again need not read all of it each time
 
 
 def reports_of(runs: list[Run], now: float, ahead: Ahead) -> list[Report]:
@@ -43,11 +44,12 @@ def report_of(
     actions: bool = True,
     sent: Assignment | None = None,
     ahead: Ahead = lambda *_: None,
+    accounts: Accounts = account_of,
 ) -> Report:
     """All that is known about a run. Whatever is wrong with it is part of the report."""
-    account, asked = account_of(run), run.asked()
+    account, asked = accounts(run), run.asked()
     workers = tuple(
-        report_of(worker, now, actions=actions, sent=assigned.assignment)
+        report_of(worker, now, actions=actions, sent=assigned.assignment, accounts=accounts)
         for worker, assigned in workers_at(run, account.state)
     )
     last: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ def report_of(
         problem=account.problem,
         sent=sent,
         workers=workers,
+        asks=account.asks,
     )
     if not (report.is_crew and report.live):
         return report
@@ -90,11 +93,16 @@ def heard_at(doing: object) -> float | None:
     return found.st_mtime if found.st_size else None
 
 
-def entry_of(run: Run, now: float, costs: Callable[[str], Mapping[str, Sum]]) -> Entry:
+def entry_of(
+    run: Run,
+    now: float,
+    costs: Callable[[str], Mapping[str, Sum]],
+    accounts: Accounts = account_of,
+) -> Entry:
     """The line about a run. Of one that goes on, all of the journal is read."""
     if run.owner is not None:
-        report = report_of(run, now, actions=False)
-        asks = questions_of(run)
+        report = report_of(run, now, actions=False, accounts=accounts)
+        asks = report.asks
         spent, started = report.spent, report.started
         return Entry(
             run.id,

@@ -1,0 +1,76 @@
+"""What a run has achieved: its tasks with commit, size and evidence, or its lines of work."""
+
+from collections.abc import Sequence
+
+from ralph.text.words import counted, duration
+from ralph.ui.paper.diffs import counts
+from ralph.ui.paper.looks import ACCEPTED, AT_WORK, FAILED, PARKED, WAITED, WENT_ON
+from ralph.ui.paper.markup import EMPTY, Markup, foreign, joined, several, table, tag
+from ralph.ui.paper.words import cost, cut, mark, telling
+from ralph.ui.recap.values import Recap, TaskRow, TaskState
+
+SHORT_ID = 12  # characters of a commit
+_MOST = 30
+_MOST_TASKS = 400
+_STATES = {
+    TaskState.PENDING: (WENT_ON, "not begun"),
+    TaskState.ACTIVE: (AT_WORK, "in progress"),
+    TaskState.REVIEW: (WAITED, "in review"),
+    TaskState.BLOCKED: (PARKED, "blocked"),
+    TaskState.DONE: (ACCEPTED, "done"),
+    TaskState.CANCELLED: (FAILED, "cancelled"),
+}
+_HEAD = ("", "Task", "Commit", "Lines", "Iterations", "Time", "Cost", "Evidence")
+
+
+def achieved(recap: Recap) -> Markup:
+    """Tasks as a table; of a prompt its commits and the evidence."""
+    if recap.tasks:
+        shown = recap.tasks[:_MOST_TASKS]
+        rest = len(recap.tasks) - len(shown)
+        parts = (
+            table(_HEAD, map(_row, shown), class_="tasks"),
+            tag("p", f"and {counted(rest, 'task')} more") if rest else EMPTY,
+        )
+    else:
+        lines = [*recap.done, *recap.evidence]
+        if not lines:
+            return EMPTY
+        parts = (
+            _list("good", recap.done),
+            joined((tag("h3", "Evidence"), _list("for", telling(recap.evidence))))
+            if recap.evidence
+            else EMPTY,
+        )
+    return tag("section", tag("h2", "What was achieved"), *parts, class_="achieved")
+
+
+def _list(class_: str, lines: Sequence[str]) -> Markup:
+    entries = several(lines, lambda line: tag("li", foreign(cut(line, 300))), _MOST)
+    return tag("ul", *entries, class_=class_) if entries else EMPTY
+
+
+def _row(task: TaskRow) -> list[Markup]:
+    look, state = _STATES[task.state]
+    name = joined((tag("b", foreign(cut(task.id, 60))), " ", foreign(cut(task.title, 120))))
+    why = cut(task.question or task.why, 240)
+    told = tag(
+        "div", f"{state}: " if task.state is TaskState.BLOCKED else "", foreign(why), class_="why"
+    )
+    commit = (
+        tag("code", task.commit[:SHORT_ID]) if task.commit else tag("span", state, class_="quiet")
+    )
+    size = counts(task.added, task.removed) if task.files else "–"
+    evidence = [cut(each, 80) for each in telling(task.evidence)]
+    return [
+        tag("td", mark(look, state), class_="mark"),
+        tag("td", name, told if why else None, class_="name"),
+        tag("td", commit),
+        tag("td", size, class_="n"),
+        tag("td", task.iterations or "–", class_="n"),
+        tag("td", duration(task.seconds) if task.seconds else "–", class_="n"),
+        tag("td", cost(task.cost_usd), class_="n"),
+        tag(
+            "td", tag("ul", *(tag("li", foreign(each)) for each in evidence[:6])), class_="evidence"
+        ),
+    ]
