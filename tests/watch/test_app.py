@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from backlog_support import COMPLETE, Project, project
 from run_support import Running, facts, prepare, ralph
 
 from kits.watched import PATIENT, Watched, left_on_disk, the_run, watch
@@ -14,6 +15,7 @@ from ralph.kernel.facts import Asked
 from ralph.testing.scripted_agent.install import calls
 from ralph.text.plain import columns
 
+__all__ = ["project"]
 HOSTILE = (
     "\x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b[31m[bold red]markup[/] [link=http://x]y[/link]\n"
     "[@click=app.exit()]press[/] \u202egnp.exe \x1b[2J\x9b31m\x07 <script> "
@@ -224,3 +226,28 @@ def test_no_journal_yet(workspace: Path) -> None:
         await screen.sees("does not run")
 
     watch(scene, the_run())
+
+
+def test_a_question_is_answered_in_its_place(project: Project) -> None:
+    project.tasks({"id": "A", "title": "a"}, {"id": "B", "title": "b"})
+    asks = f'[ "$n" = 2 ] && {COMPLETE} || echo "<promise>DECIDE: [b]Which[/b] base?</promise>"'
+    waits = f"until [ -e go ]; do sleep 0.02; done; touch $id; {COMPLETE}"
+    agent = project.agent(f'if [ "$id" = A ]; then touch a$n; {asks}; else {waits}; fi')
+    running = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
+    running.await_that(lambda: project.turns("B"))
+
+    async def scene(screen: Watched) -> None:
+        await screen.sees("asking", "A asks: [b]Which[/b] base?", "a answer", "1 left to you")
+        await screen.press("a")
+        await screen.sees("Answer for A:")
+        await screen.types("SQLite, as before.")
+        await screen.sees("A is pending again, with your answer.")
+        await screen.misses("A asks:")
+        (project.path / "go").touch()
+        await screen.sees("Completed after 3 iterations")
+
+    watch(scene, the_run())
+    assert running.end().code == 0
+    assert "SQLite, as before." in project.prompt("A", 2)
+    told = [fact.request for fact in facts() if isinstance(fact, Asked)]
+    assert [(each.request, each.origin, each.task) for each in told] == [("answer", "watch", "A")]

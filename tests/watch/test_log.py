@@ -167,6 +167,8 @@ def test_a_search_finds_forwards_and_backwards_round_about() -> None:
     assert pager.seek("line 7", back=True)
     assert pager.seek("line 7", back=True)
     assert pager.place() == "line 98 of 100", "round about"
+    assert pager.seek("line 7")
+    assert pager.place() == "line 8 of 100", "the other way too"
     assert not pager.seek("line 7X")
     assert not pager.seek("LINE 7"), "a capital letter is meant"
     pager.want(Filter(Kind.RALPH))

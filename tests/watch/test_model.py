@@ -144,8 +144,10 @@ def test_a_question_is_there_until_its_task_is_taken_up() -> None:
     assert view.state == "asking"
     followed.answered("T-1")
     assert followed.view(SEEN).asks == ()
-    followed = model(started, begun, WORKS, ENDED, asks, replace(begun, time=DAY + 10, iteration=2))
-    assert followed.view(SEEN).asks == ()
+    answered = Asked(DAY + 10, Request("2-a", "answer", Origin.CLI, DAY, "SQLite", "T-1"))
+    again = replace(begun, time=DAY + 10, iteration=2)
+    for told in (answered, again):
+        assert model(started, begun, WORKS, ENDED, asks, told).view(SEEN).asks == ()
 
 
 def test_notes_wait_until_a_turn_was_judged() -> None:

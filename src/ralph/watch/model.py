@@ -7,6 +7,7 @@ from ralph.journal.life import Account, life_of
 from ralph.journal.runs import Run
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import (
+    Asked,
     Assigned,
     Began,
     Checked,
@@ -22,7 +23,7 @@ from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cause, Park
-from ralph.kernel.world import NOTE, Signals
+from ralph.kernel.world import ANSWER, NOTE, Signals
 from ralph.text.plain import clean, one_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
@@ -207,6 +208,8 @@ class Model:
         match fact:
             case Began() | Assigned():
                 self._asks.pop(fact.assignment.task, None)
+            case Asked(request=request) if request.request == ANSWER:
+                self._asks.pop(request.task, None)
             case Settled(verdict=Park(cause=Cause.QUESTION, why=why)):
                 self._asks[task] = why
             case Returned(verdict=Park(cause=Cause.QUESTION, why=why)):

@@ -60,7 +60,7 @@ def without_textual(tmp_path: Path) -> str:
     package = tmp_path / "missing" / "textual"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('not installed')\n")
-    return str(package.parent)
+    return os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
 
 
 def state() -> str:
