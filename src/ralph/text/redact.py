@@ -70,24 +70,24 @@ def _pem() -> Tail:
     )
 
 
-# How a key is found fast, what it is, and what more belongs to it. Each sign is one pass over the
-# data; one pattern for all of them, or the keys themselves, would take several times as long.
+# How keys are found fast: each pattern is one pass over the data for a letter that its signs share,
+# and looks back from there. A pass for each sign, or for all keys by their shapes, takes longer.
 _SIGNS = (
-    (re.compile(rb"sk-"), _key, _GOES_ON),
-    (re.compile(rb"g(?=h[pousr]_|lpat-|ithub_pat_)"), _key, _GOES_ON),
-    (re.compile(rb"hf_"), _key, _GOES_ON),
-    (re.compile(rb"A(?:[KS]IA|Iza)"), _key, _GOES_ON),
-    (re.compile(rb"xox[abprs]-"), _key, _GOES_ON),
-    (re.compile(_PEM_BEGINS.encode()), _pem, _PEM_GOES_ON),
+    re.compile(rb"-(?<=[kabprst]-)(?:(?<=(sk-))|(?<=(glpat-))|(?<=(xox[abprs]-)))"),
+    re.compile(rb"h(?:[pousr]_(?<=(gh[pousr]_))|f_(?<=(hf_))|ub_pat_(?<=(github_pat_)))"),
+    re.compile(rb"I(?:A(?<=(A[KS]IA))|za(?<=(AIza))|N (?<=(-----BEGIN )))"),
 )
 
 
 def keys_in(data: bytes, begin: int = 0) -> Iterator[tuple[int, int, Tail]]:
     """From where to where there are keys, and what more belongs to each; in no order."""
-    for sign, shape, tail in _SIGNS:
+    for sign in _SIGNS:
         for found in sign.finditer(data, begin):
-            if key := shape().match(data, found.start()):
-                yield key.start(), _end_of(tail, data, key.end()), tail
+            start = found.start(found.lastindex or 0)
+            is_pem = data.startswith(b"-", start)
+            shape, tail = (_pem, _PEM_GOES_ON) if is_pem else (_key, _GOES_ON)
+            if start >= begin and (key := shape().match(data, start)):
+                yield start, _end_of(tail, data, key.end()), tail
 
 
 def _end_of(tail: Tail, data: bytes, at: int) -> int:
@@ -121,7 +121,7 @@ class Redactor:
         """A first look, much faster than the shapes: if not, there is nothing to take out."""
         if any(known in data for known in self._known):
             return True
-        return any(sign.search(data) for sign, _, _ in _SIGNS)
+        return any(sign.search(data) for sign in _SIGNS)
 
     def text(self, text: str) -> str:
         """The text without secrets."""

@@ -21,10 +21,19 @@ class Tail:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self.text = ""
+        self._pieces: list[str] = []
+        self._kept = 0  # characters in the pieces
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)[-self._size :]
 
     def add(self, piece: str) -> None:
-        self.text = (self.text + piece)[-self._size :]
+        self._pieces.append(piece)
+        self._kept += len(piece)
+        if self._kept > 2 * self._size:  # else each piece would copy all of it
+            self._pieces = [self.text]
+            self._kept = self._size
 
 
 class Collector:
