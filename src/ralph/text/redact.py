@@ -210,6 +210,8 @@ def _whole(data: bytes, begin: int, start: int) -> int:
 
 
 def _before_backslashes(data: bytes, begin: int, end: int) -> int:
+    if data[end - 1 : end] != _BACKSLASH:
+        return end  # nearly always: the rest is not copied
     return begin + len(data[begin:end].rstrip(_BACKSLASH))
 
 

@@ -133,7 +133,7 @@ class AmpParser(NdjsonParser[Line]):
         self._by_hooks: set[str] = set()  # calls that a hook refused: no permission is missing
 
     def understand(self, line: Line) -> Iterable[events.AgentEvent]:
-        match line:
+        match line:  # the most frequent first
             case Assistant():
                 return self.assistant(line)
             case User():
@@ -142,6 +142,8 @@ class AmpParser(NdjsonParser[Line]):
                 return self.system(line)
             case FinalLine():
                 return self.final(line)
+            case RateLimitLine():
+                return self.limit(line)
         return ()  # partial: the whole block follows
 
     def assistant(self, line: Assistant) -> Iterator[events.AgentEvent]:
@@ -194,6 +196,10 @@ class AmpParser(NdjsonParser[Line]):
         if line.subtype in (None, "init") and as_text(line.session_id):
             yield session_begins(line.session_id, line.model)
 
+    def limit(self, line: RateLimitLine) -> Iterable[events.AgentEvent]:
+        """Amp prints none."""
+        return ()
+
     def final(self, line: FinalLine) -> Iterable[events.AgentEvent]:
         """The result. Tokens come from here only: every assistant line repeats its message's. Where
         no line before it had words, its text is the assistant's (H §Result; so it is with
@@ -233,9 +239,6 @@ class ClaudeParser(AmpParser):
         super().__init__()
         self._tasks = _TaskList()
         self._limited: events.RateLimited | None = None
-
-    def understand(self, line: Line) -> Iterable[events.AgentEvent]:
-        return self.limit(line) if isinstance(line, RateLimitLine) else super().understand(line)
 
     def called(self, call: MessageBlock) -> Iterator[events.AgentEvent]:
         yield from super().called(call)
