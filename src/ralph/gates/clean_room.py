@@ -107,7 +107,7 @@ class CleanRoom:
         return {path: signature(path) for path in files}
 
     def _ask(self, *words: str) -> bytes:
-        done = self._trees.view.within(self.top, *words, index=self._index)
+        done = self._trees.view.begun(*words, index=self._index, within=self.top)()
         if done.code != 0:
             raise StateError(f"the clean worktree: git {words[0]}: {done.said}", "Try again.")
         return done.output

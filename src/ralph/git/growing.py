@@ -103,7 +103,7 @@ class GrowingFiles:
         if known is None or not data.startswith(known.data):
             known = self._known[name] = _Deflated()
         known.add(data)
-        folder = os.path.join(self._view.common, "objects", identifier[:2])
+        folder = os.path.join(self._view.place.common, "objects", identifier[:2])
         path = os.path.join(folder, identifier[2:])
         if not os.path.lexists(path):
             os.makedirs(folder, exist_ok=True)

@@ -53,7 +53,7 @@ class PastDiffs:
     """What is asked for is a commit, or two trees with a blank between: the older one first."""
 
     def __init__(self, repository: Repository) -> None:
-        self._objects = os.path.join(repository.common, "objects")
+        self._objects = os.path.join(repository.place.common, "objects")
         self._environ = {k: v for k, v in repository.environ.items() if not k.startswith("GIT_")}
         self._is_ours = repository.place.is_ours
         self._is_sha256 = len(repository.place.zeros) > 40

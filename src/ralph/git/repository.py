@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from functools import cache, cached_property
@@ -134,6 +134,12 @@ class RepositoryPlace:
         """`.ralph`, and the run's directory if that is in the repository."""
         return (self.records, self.run) if self.run else (self.records,)
 
+    @property
+    def common(self) -> str:
+        """The git directory where worktrees of one repository have their objects."""
+        where = os.fsdecode(read_or_nothing(os.path.join(self.git_dir, "commondir"))).strip()
+        return os.path.normpath(os.path.join(self.git_dir, where))
+
     def text(self) -> str:
         """As JSON, for a run that goes on later."""
         return json.dumps(astuple(self))
@@ -156,22 +162,37 @@ def call(
 ) -> GitResult:
     """Run git to its end, on files in memory: the pipes of `subprocess` take as long as git itself.
     A Ctrl+C in the terminal does not reach it: nothing is left half done."""
+    return begun(arguments, cwd, environ, stdin)()
+
+
+def begun(
+    arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes = b""
+) -> Callable[[], GitResult]:
+    """Start git as `call` does; what is given waits for its end, and is to be called once."""
     git = _program(environ.get("PATH", os.defpath))
     argv, files = ("git", "-C", cwd, *arguments), list[int]()
+
+    def ended() -> GitResult:
+        try:
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            output, said = (os.pread(file, os.fstat(file).st_size, 0) for file in files[1:])
+        finally:
+            for file in files:
+                os.close(file)
+        return GitResult(code, output, said.decode("utf-8", "replace").strip())
+
     try:
         if git is None or not os.path.isdir(cwd):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         files += [memory_file(data) for data in (stdin, b"", b"")]
         actions = [(os.POSIX_SPAWN_DUP2, file, n) for n, file in enumerate(files)]
         pid = os.posix_spawn(git, argv, environ, file_actions=actions, setsid=True)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        output, said = (os.pread(file, os.fstat(file).st_size, 0) for file in files[1:])
     except OSError as error:
-        return GitResult(127, b"", f"cannot run git in {cwd}: {error.strerror}")
-    finally:
         for file in files:
             os.close(file)
-    return GitResult(code, output, said.decode("utf-8", "replace").strip())
+        failed = GitResult(127, b"", f"cannot run git in {cwd}: {error.strerror}")
+        return lambda: failed
+    return ended
 
 
 @cache
@@ -196,7 +217,9 @@ def is_repository(workspace: str) -> bool:
 def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> RepositoryPlace:
     """The repository that the workspace is in; a ConfigError where there is none to work in."""
     environ = {**clean_environ(environ), "LC_ALL": "C"}
-    done = call(_WHERE, workspace, environ)
+    pattern = f"^({'|'.join(_SHAPING)})$".replace(".", r"\.")
+    settings = begun(("config", "-z", "--get-regexp", pattern), workspace, environ)
+    done, said = call(_WHERE, workspace, environ), settings().output
     if done.code == 127:
         raise ConfigError(f"git is needed to roll back: {done.said}", "Install git.")
     if done.code != 0:
@@ -212,19 +235,18 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository
     run = os.path.relpath(os.path.realpath(run_dir), top)
     run = "" if run.startswith("..") else run
     zeros = "0" * (64 if kind == "sha256" else 40)
-    settings = _settings(workspace, environ)
-    return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, settings)
+    shaping = _settings(said, environ)
+    return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, shaping)
 
 
-def _settings(workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Settings that shape the work tree, for the command line, so that nobody can change them."""
+def _settings(said: bytes, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Settings that shape the work tree, for the command line, so that nobody can change them: what
+    git has `said` of them, and its defaults."""
     found = dict(_SHAPING)
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", ""), ".config")
     if os.path.isabs(home):
         found["core.excludesfile"] = os.path.join(home, "git", "ignore")
         found["core.attributesfile"] = os.path.join(home, "git", "attributes")
-    pattern = f"^({'|'.join(_SHAPING)})$".replace(".", r"\.")
-    said = call(("config", "-z", "--get-regexp", pattern), workspace, environ).output
     for entry in nul_split(said):
         name, has_value, text = entry.partition("\n")
         found[name] = text if has_value else "true"
@@ -248,17 +270,14 @@ class Repository:
     def index(self) -> str:
         return os.path.join(self.place.git_dir, "index")
 
-    @property
-    def common(self) -> str:
-        """The git directory where worktrees of one repository have their objects."""
-        git_dir = self.place.git_dir
-        where = os.fsdecode(read_or_nothing(os.path.join(git_dir, "commondir"))).strip()
-        return os.path.normpath(os.path.join(git_dir, where))
-
     def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
         """Run a command, with another index if one is named."""
+        return self.begun(*words, stdin=stdin, index=index)()
+
+    def begun(self, *words: str, stdin: bytes = b"", index: str = "") -> Callable[[], GitResult]:
+        """Start a command; what is given waits for its end."""
         environ = {**self._environ, "GIT_INDEX_FILE": index} if index else self._environ
-        return call((*self._options, *words), self.place.top, environ, stdin)
+        return begun((*self._options, *words), self.place.top, environ, stdin)
 
     def ask(self, *words: str, stdin: bytes = b"", index: str = "") -> bytes:
         """The output of a command; a StateError if it fails."""
@@ -422,6 +441,9 @@ class Repository:
 
     def stash(self) -> tuple[tuple[str, str], ...]:
         """The commits of the stash with their words, newest first."""
+        kept = ("logs/refs/stash", "reftable")  # where git has them
+        if not any(os.path.lexists(os.path.join(self.place.common, name)) for name in kept):
+            return ()
         words = ("log", "--walk-reflogs", "-z", "--no-show-signature", "--format=%H %gs")
         said = nul_split(self.run(*words, "refs/stash", "--").output)
         pairs = (entry.strip("\n").partition(" ") for entry in said)

@@ -7,7 +7,7 @@ to `.git` afterwards, the view sees the files as they are.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ralph.agents.turn_files import private
 from ralph.errors import StateError
@@ -19,6 +19,7 @@ from ralph.git.repository import (
     Entry,
     GitResult,
     Repository,
+    begun,
     call,
     copy_index,
     hidden_in,
@@ -79,7 +80,7 @@ class View(Repository):
         self._view = {
             **kept,
             "GIT_DIR": self.directory,
-            "GIT_OBJECT_DIRECTORY": os.path.join(self.common, "objects"),
+            "GIT_OBJECT_DIRECTORY": os.path.join(self.place.common, "objects"),
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_NO_REPLACE_OBJECTS": "1",
@@ -104,8 +105,8 @@ class View(Repository):
             for name in ("info", "refs"):
                 os.makedirs(os.path.join(self.directory, name), mode=0o700, exist_ok=True)
             self._write("HEAD", f"{_UNBORN}\n".encode())
-            self._show_the_rest()
             settings = list(self._settings())
+            self._show_the_rest(has_lfs=any(n.startswith("filter.lfs.") for n, _ in settings))
             # The user's own ignore rules, then the repository's: of two the last one counts.
             files = (self._named("core.excludesfile"), self.place.exclude)
             self._write(
@@ -120,15 +121,15 @@ class View(Repository):
             self._take_over_index()
             self._write("info/attributes", self._attributes())
 
-    def _show_the_rest(self) -> None:
+    def _show_the_rest(self, *, has_lfs: bool) -> None:
         """Link what filters keep beside the objects, such as large files and keys."""
-        if self.repository.run("config", "--get-regexp", r"^filter\.lfs\.").code == 0:
-            os.makedirs(os.path.join(self.common, "lfs"), exist_ok=True)
-        for name in os.listdir(self.common):
+        if has_lfs:
+            os.makedirs(os.path.join(self.place.common, "lfs"), exist_ok=True)
+        for name in os.listdir(self.place.common):
             if name not in _NOT_SHOWN and not name.endswith((".lock", "_HEAD", "MSG")):
                 link = os.path.join(self.directory, name)
                 if not os.path.lexists(link):
-                    os.symlink(os.path.join(self.common, name), link)
+                    os.symlink(os.path.join(self.place.common, name), link)
 
     def _settings(self) -> Iterator[tuple[str, str | None]]:
         done = call(_CONFIG, self.place.top, {**self.repository.environ, "LC_ALL": "C"})
@@ -180,14 +181,14 @@ class View(Repository):
             return b""
         return self.ask("ls-files", "-s", "-z", "--", *_IGNORE_RULES)
 
-    def run(self, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
-        """Run a git command in the view, with another index if one is named."""
-        return self.within(self.place.top, *words, stdin=stdin, index=index)
-
-    def within(self, directory: str, *words: str, stdin: bytes = b"", index: str = "") -> GitResult:
-        """Run a git command by the view's rules on another directory."""
-        own = {"GIT_WORK_TREE": directory, "GIT_INDEX_FILE": index or self.index}
-        return call(words, directory, {**self._view, **own}, stdin)
+    def begun(
+        self, *words: str, stdin: bytes = b"", index: str = "", within: str = ""
+    ) -> Callable[[], GitResult]:
+        """Start a git command in the view, with another index if one is named, or by its rules
+        `within` another directory."""
+        top = within or self.place.top
+        own = {"GIT_WORK_TREE": top, "GIT_INDEX_FILE": index or self.index}
+        return begun(words, top, {**self._view, **own}, stdin)
 
     def take_clean(self, seen: TreeStatus) -> str:
         """The tree of the view where nothing differs from the commit, but for what is Ralph's; ""
@@ -369,8 +370,8 @@ class IgnoreRules:
         unknown = sorted(new - self._hidden)
         if unknown:
             words = ("check-ignore", "--no-index", "-z", "--stdin")
-            done = self._view.within(self._directory, *words, stdin=nul_joined(unknown))
-            by_old = frozenset(nul_split(done.output))
+            asked = self._view.begun(*words, stdin=nul_joined(unknown), within=self._directory)
+            by_old = frozenset(nul_split(asked().output))
             self.known |= by_old
             self._hidden |= frozenset(unknown) - by_old
         return tuple(sorted(new & self._hidden))

@@ -16,6 +16,7 @@ _Class = TypeVar("_Class", bound=type)
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: _Class) -> _Class:
     """Make the class a value: compared, hashed and shown by its fields."""
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass writes one, and that takes long
     made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     made.__init__ = _Init(made)
     made.__eq__, made.__repr__ = _equals, _shown

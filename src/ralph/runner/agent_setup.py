@@ -95,9 +95,8 @@ def keep_uncommitted(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") ->
 
     trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
     if trees is not None and not is_kept(run_dir):
-        sweep(trees.repository, run_dir)
-        keep_start(trees)
-        if trees.repository.resolve(start_ref(run_dir)):
+        had_kept = sweep(trees.repository, run_dir)
+        if keep_start(trees) or had_kept:
             return [f"Your uncommitted work and stashes are kept: git show {start_ref(run_dir)}"]
     return []
 

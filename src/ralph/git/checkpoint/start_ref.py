@@ -14,7 +14,7 @@ from contextlib import suppress
 from ralph.files.state_dir import write_atomically
 from ralph.git.checkpoint.files import LINK
 from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import NOTHING, SCRATCH, Repository
+from ralph.git.repository import NOTHING, SCRATCH, Repository, hidden_in
 from ralph.git.status import hashed, look
 from ralph.git.view import DIRECTORY as VIEW
 
@@ -29,14 +29,18 @@ def start_ref(run_dir: str) -> str:
     return f"refs/ralph/{os.path.basename(run_dir)}/start"
 
 
-def keep_start(trees: GitTrees) -> None:
+def keep_start(trees: GitTrees) -> bool:
     """Keep what is not committed, and stashes, if there are any; who is killed calls it again."""
     repository, ref = trees.repository, start_ref(trees.run_dir)
     stashes = _stashes(repository)
-    if not trees.has_begun and (stashes or look(repository).changed or repository.hidden()):
-        trees.begin()  # a clean project may never need what that costs
+    if not trees.has_begun:
+        listing = repository.begun("ls-files", "-v", "-z")  # while the files are looked at
+        changed = look(repository).changed
+        if hidden_in(listing().output) or changed or stashes:
+            trees.begin()  # a clean project may never need what that costs
     seen = trees.seen if trees.has_begun else None
-    if seen is not None and (seen.changed or stashes) and not repository.resolve(ref):
+    some = seen is not None and bool(seen.changed or stashes)
+    if seen is not None and some and not repository.resolve(ref):
         base = seen.head or repository.commit(trees.view.empty, [], "nothing")
         tree = trees.tree
         index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
@@ -46,6 +50,7 @@ def keep_start(trees: GitTrees) -> None:
         what = "what was not committed when the run began"
         repository.save(ref, tree, [*parents, *stashes], what)
     write_atomically(os.path.join(trees.run_dir, KEPT), ref, 0o600)
+    return some
 
 
 def is_kept(run_dir: str) -> bool:
@@ -129,12 +134,14 @@ def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
         repository.ask("update-ref", "--stdin", stdin=said)
 
 
-def sweep(repository: Repository, run_dir: str) -> None:
+def sweep(repository: Repository, run_dir: str) -> bool:
     """Forget the runs of this workspace that were killed after their last word. Of a run that is
-    not in this workspace's directory nobody can say here whether it is over."""
+    not in this workspace's directory nobody can say here whether it is over. True if this run has
+    kept something itself."""
     patterns = (f"refs/ralph/*/{name}" for name in ("start", "checkpoint-*", "work-*"))
     said = repository.ask("for-each-ref", "--format=%(refname)", *patterns)
-    runs = {name.split("/")[2] for name in os.fsdecode(said).split("\n") if name}
+    refs = os.fsdecode(said).split()
+    runs = {ref.split("/")[2] for ref in refs}
     above, own = os.path.split(run_dir)
     for run in sorted(runs - {own}):
         directory, lead = os.path.join(above, run), run.rpartition("-")[0]
@@ -143,6 +150,7 @@ def sweep(repository: Repository, run_dir: str) -> None:
             forget_run(repository, directory)
         elif os.path.isdir(worker):  # nobody goes on with it, since we have begun
             forget_run(repository, worker)
+    return start_ref(run_dir) in refs
 
 
 def _is_over(run_dir: str) -> bool:

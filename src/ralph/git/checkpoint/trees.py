@@ -341,7 +341,7 @@ class GitTrees(Trees):
         )
 
     def _settings_files(self) -> tuple[str, ...]:
-        git_dir, common = self.repository.place.git_dir, self.view.common
+        git_dir, common = self.repository.place.git_dir, self.view.place.common
         return (os.path.join(common, "config"), os.path.join(git_dir, "config.worktree"))
 
     def _put_git_back(self, to: Stand, now: Stand, paths: frozenset[str], kept_as: str) -> None:
