@@ -27,6 +27,7 @@ _CHUNK = 128 * 1024
 # What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
 # without waiting for a full pipe, and lose their last words.
 _MOST_IN_A_PIPE = 8 * _CHUNK
+_MOST_AT_ONCE = 8  # chunks, before one looks whether it has ended
 Reader = Callable[[bytes], object] | None  # of what a child prints; None throws it away
 UNBOUND = float("inf")  # seconds for each step of the route, unless someone says less
 
@@ -135,14 +136,17 @@ class Child:
         reader = self.readers.get(descriptor)
         if reader is None:
             return  # the child's end: the next round sees it
-        try:
-            chunk = os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            return
-        if chunk:
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                return
+            if not chunk:
+                poller.unregister(descriptor)
+                return
             reader(chunk)
-        else:
-            poller.unregister(descriptor)
+            if len(chunk) < _CHUNK:
+                return  # else there is more, as a rule
 
     def _drain(self) -> None:
         """Read what the child wrote last. Someone else may still hold the pipe, and fill it."""
