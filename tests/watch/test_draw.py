@@ -110,6 +110,14 @@ def test_of_many_workers_those_are_shown_that_there_is_room_for() -> None:
     assert "more workers" in lines[-1]
 
 
+def test_of_many_gates_those_that_failed_are_shown() -> None:
+    passed = tuple(GateView(f"check number {n}", seconds=1.0) for n in range(30))
+    bad, runs = GateView("make test", ok=False), GateView("make lint", since=NOW - 2)
+    rows = [line for line in head(replace(VIEW, gates=(*passed, runs, bad))) if "make" in line]
+    assert rows[0].startswith("Gates  ✗ make test 0.0s  … make lint 2s  ✓ check number 0 1.0s")
+    assert sum("check number" in line for line in head(replace(VIEW, gates=passed))) == 2
+
+
 _WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 
 

@@ -25,6 +25,7 @@ _LONGEST = 1000  # characters of others' words
 NARROWEST = 10  # columns
 _STATE = 11
 _LABEL = 12
+_GATE_ROWS = (2, 6)  # where there is little room, and where there is more
 _ASKED, _ROWS = 2, 3  # questions that are shown, and rows of each
 _BAR = 12  # columns
 _GAP = "   "
@@ -152,8 +153,10 @@ def _gates(view: View, style: Style, width: int, *, airy: bool) -> list[str]:
     if not view.gates:
         return []
     label = f"{'Gates':<{_LABEL if airy else 7}}"
-    words = [_gate(gate, view.report.now, style) for gate in view.gates]
-    first, *more = packed(words, width - len(label), "  ")
+    # Of many, those that passed are given up first.
+    gates = sorted(view.gates, key=lambda gate: (gate.ok, gate.since is None))
+    words = [_gate(gate, view.report.now, style) for gate in gates]
+    first, *more = packed(words, width - len(label), "  ")[: _GATE_ROWS[airy]]
     return [style.paint(label, Tone.FAINT) + first, *(" " * len(label) + row for row in more)]
 
 

@@ -44,7 +44,14 @@ KEYS = (
 )
 DEEDS = {key: each.deed for each in KEYS for key in each.keys}
 STEERING = ("pause", "stop", "note")  # of a run that lives
+STOPS = {"f": False, "n": True}  # what is asked after s: now?
+_STOP = "Stop this run?  f finish the turn first   n now   c cancel"
 PLAIN = ("leave", "pause", "stop")  # what the plain redraw knows too
+
+
+def stop_question(style: Style, width: int) -> str:
+    """The second step before a run is stopped."""
+    return style.paint(_STOP[:width], Tone.NOTICE)
 
 
 def footer(view: View, style: Style, width: int, *, of_all: bool = True) -> str:

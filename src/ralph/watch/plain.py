@@ -29,7 +29,6 @@ _PACE = 0.25  # seconds between two drawings
 _READ = 0.2  # seconds
 _BEFORE = 20  # lines of what was there already
 _STAYS = 24  # drawings for which the answer to a key is shown
-_STOPS = {"f": False, "n": True}  # now?
 
 
 def watch(run: Run, style: Style) -> Left:
@@ -99,8 +98,7 @@ class Front:
 
     def _foot(self, width: int) -> str:
         if self._stopping:
-            words = "Stop this run?  f finish the turn first   n now   c cancel"
-            return self._style.paint(words[:width], Tone.NOTICE)
+            return keys.stop_question(self._style, width)
         if self._stays:
             tone = Tone.GOOD if self._reply.ok else Tone.BAD
             return self._style.paint(plain(self._reply.words, width), tone)
@@ -121,8 +119,8 @@ class Front:
         """True if somebody leaves."""
         if self._stopping:
             self._stopping = False
-            if key in _STOPS:
-                self._say(controls.stop(self._follower.run, now=_STOPS[key]))
+            if key in keys.STOPS:
+                self._say(controls.stop(self._follower.run, now=keys.STOPS[key]))
             return False
         match keys.DEEDS.get(key):
             case "leave":

@@ -22,7 +22,6 @@ PACE = 0.25  # seconds between two drawings
 _READ, _BREATHE = 0.08, 0.02  # seconds, while a long log is read
 _STAYS = 24  # drawings for which the answer to a key is shown
 _WIDE = 120  # columns from which the log stands beside the rest
-_STOPS = {"f": False, "n": True}  # now?
 
 
 class RunScreen(Screen[None]):
@@ -106,8 +105,7 @@ class RunScreen(Screen[None]):
     def _foot(self) -> str:
         width, paint = self.size.width, self._style.paint
         if self._stopping:
-            words = "Stop this run?  f finish the turn first   n now   c cancel"
-            return paint(words[:width], Tone.NOTICE)
+            return keys.stop_question(self._style, width)
         if self._reply is not None and self._stays:
             tone = Tone.GOOD if self._reply.ok else Tone.BAD
             return paint(plain(self._reply.words, width), tone)
@@ -125,8 +123,8 @@ class RunScreen(Screen[None]):
             self._hide_field()
         elif self._stopping:
             self._stopping = False
-            if key in _STOPS:
-                self._say(controls.stop(self.follower.run, now=_STOPS[key]))
+            if key in keys.STOPS:
+                self._say(controls.stop(self.follower.run, now=keys.STOPS[key]))
         elif deed := keys.DEEDS.get(key):
             self._do(deed)
         elif key == "escape":
