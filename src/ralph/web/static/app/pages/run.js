@@ -1,5 +1,5 @@
 /** A run's page, and a worker's: what it does, what it was told, and how to steer it. */
-import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { runPath } from "../api.js";
 import { useKeys } from "../keys.js";
 import { announce, Trouble } from "../parts.js";
@@ -23,6 +23,7 @@ export function Run({ me, route, refused, setLink }) {
   const { recap, error, log } = useRun(route.run, { refused, setLink });
   const state = recap?.state || "";
   const [told, setTold] = useState("");
+  const usual = useRef("");
   useEffect(() => {
     if (!recap) return;
     showState(recap.asked || recap.run, state);
@@ -30,8 +31,9 @@ export function Run({ me, route, refused, setLink }) {
     setTold(state);
   }, [state, recap?.asked]);
 
+  if (recap) usual.current ||= isLive(state) ? "log" : "iterations"; // who reads the log goes on reading
   const tabs = recap ? tabsOf(recap) : [];
-  const tab = tabs.find((one) => one.name === route.tab) || tabs.find((one) => one.name === first(recap));
+  const tab = tabs.find((one) => one.name === route.tab) || tabs.find((one) => one.name === usual.current);
   useKeys(
     Object.fromEntries(tabs.map((one, at) => [String(at + 1), () => (location.hash = inRun(route, one.name))])),
   );
@@ -60,9 +62,6 @@ export function Run({ me, route, refused, setLink }) {
     </nav>
     ${tab.show({ me, recap, route, log })}`;
 }
-
-/** Of a live run the log, of one that has ended the iterations. @param {any} recap */
-const first = (recap) => (isLive(recap.state) ? "log" : "iterations");
 
 /** @param {any} recap */
 function tabsOf(recap) {

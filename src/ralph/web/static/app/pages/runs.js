@@ -10,6 +10,7 @@ import { Badge, isLive, lookOf } from "../symbols.js";
 import { showState } from "../title.js";
 
 const MOST = 200;
+const AGAIN = 2000; // milliseconds
 
 /** @param {{me: any, refused: () => void, setLink: (state: string) => void}} props */
 export function Runs({ me, refused, setLink }) {
@@ -158,11 +159,21 @@ const Asks = ({ me, runs }) => html`
 
 /** @param {{me: any, run: any}} props */
 function AskOfRun({ me, run }) {
-  const [tasks, setTasks] = useState(/** @type {any[]} */ ([]));
+  const [tasks, setTasks] = useState(/** @type {any[] | null} */ (null));
   const asks = run.asks.join("\n");
   useEffect(() => {
-    get(runPath(run.run)).then((recap) => setTasks(recap.tasks), () => setTasks([]));
+    let timer = 0;
+    const load = async () => {
+      const recap = await get(runPath(run.run)).catch(() => null);
+      const found = recap?.tasks.filter((/** @type {any} */ task) => task.question) || [];
+      setTasks(recap?.tasks || []);
+      // The list may know sooner that somebody asks than the recap knows what.
+      if (found.length < run.asks.length) timer = setTimeout(load, AGAIN);
+    };
+    load();
+    return () => clearTimeout(timer);
   }, [asks]);
+  if (!tasks) return null;
   return html`
     <div class="card ask-card">
       <p class="soft"><a href=${address("run", run.run)}><bdi>${run.asked || run.run}</bdi></a></p>
