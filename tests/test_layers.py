@@ -31,7 +31,9 @@ PURE_MODULES = (
         "loops.session.state",
         "loops.session.words",
     ),
-    *("loops.supervise.bus_format", "ui.attempt_words", "web.security"),
+    *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
+    *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
+    "web.security",
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(

@@ -56,6 +56,13 @@ def test_an_installed_ralph_has_the_page_of_ralph_web(ralph: str) -> None:
     assert {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()} == files
 
 
+def test_an_installed_ralph_has_the_looks_of_a_report(ralph: str, tmp_path: Path) -> None:
+    python = str(Path(ralph).with_name("python"))
+    done = run(python, "-c", "from ralph.ui.paper.page import style; print(style())", home=tmp_path)
+    assert "--accent" in done.stdout, done.stderr
+    assert ".plot" in done.stdout
+
+
 def test_an_installed_ralph_shows_its_demo(ralph: str, tmp_path: Path) -> None:
     done = run(ralph, "demo", "--json", home=tmp_path)
     assert json.loads(done.stdout.splitlines()[-1])["reason"] == "completed", done.stderr

@@ -17,7 +17,7 @@ else:
 # Python's own 700 has it look for garbage forty times while it imports, and finds none.
 _NEW_OBJECTS = 50_000
 _INTERRUPTED = 130
-_NO_RUN = frozenset({"-h", "--help", "-v", "--version", "--dry-run", "--detach"})
+_NO_RUN = frozenset({"-h", "--help", "-v", "--version", "--dry-run", "--detach", "--watch"})
 
 
 def main() -> None:

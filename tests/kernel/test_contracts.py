@@ -10,6 +10,7 @@ from ralph.kernel.contracts import (
     ResponseTag,
     asked,
     said_failed,
+    says_done,
 )
 from ralph.kernel.turn import Turn
 
@@ -219,3 +220,23 @@ def test_the_last_of_a_question_and_a_claim_counts(text: str, need: str | None) 
     """ADR 3: "where a question and a claim stand in one answer, the last one counts"."""
     assert asked(said(text), ResponseTag()) == need
     assert asked(said("x", question="Which?"), ResponseTag()) == "Which?"
+
+
+@pytest.mark.parametrize(
+    ("claim", "done"),
+    [
+        ("<response>DONE</response>", True),
+        ("<response>ALL-GREEN</response>", True),  # the word of another contract
+        ("<response>not yet</response>", False),
+        ("<response>Continue</response>", False),
+        (PROMISED, True),
+        ("<promise>DECIDE: sqlite or postgres?</promise>", False),
+        ("<promise>BLOCKED: no network</promise>", False),
+        (result("complete"), True),
+        (result("continue"), False),
+        ("<result>all is well</result>", False),
+    ],
+)
+def test_a_claim_may_say_something_else_than_that_all_is_done(claim: str, done: bool) -> None:
+    """Or a question that was answered by a person would be shown as a claim nobody believed."""
+    assert says_done(Claim(claim)) is done

@@ -88,74 +88,65 @@ def crew() -> Recap:
     numbered = [replace(each, number=n) for n, each in enumerate(iterations, 1)]
     ended = max(each.ended or 0.0 for each in numbered)
     rows = [_row(number, numbered) for number in range(len(_WORKS))]
+    usage = sum((each.usage for each in numbered), Usage())
     cost = sum(each.cost_usd or 0.0 for each in numbered)
-    return Recap(
-        run="20261119-221500-3f2a",
-        state="blocked",
-        outcome="Stopped: what is left needs you (blocked). 30 iterations in 26m, "
+    spent = Money(30, 60, ended - BEGAN, 8 * 3600, 70.0, cost, 12.0, uncounted=1, usage=usage)
+    return replace(
+        _OUTLINE,
+        outcome="Stopped: what is left needs you (blocked). 30 iterations in 25m, "
         f"${cost:.2f}: 11 tasks done, 1 left to you.",
-        exit=3,
-        reason="blocked",
-        why="what is left needs you",
-        profile="tasks",
-        command="tasks run",
-        asked="12 tasks of .ralph/tasks.jsonl",
-        agent="claude",
-        model="opus",
-        workspace="/home/me/ledger",
-        version="0.2.0",
         now=ended + 60,
-        started=BEGAN,
         ended=ended,
-        workers=4,
-        spent=Money(
-            iterations=30,
-            max_iterations=60,
-            seconds=ended - BEGAN,
-            max_seconds=8 * 3600,
-            waited=70.0,
-            dollars=cost,
-            max_dollars=12.0,
-            uncounted=1,
-            usage=sum((each.usage for each in numbered), Usage()),
-        ),
-        branch="ralph/20261119-221500-3f2a",
+        spent=spent,
         done=tuple(f"{row.id}  {row.commit[:12]}  {row.title}" for row in rows if row.commit)[:3],
-        left=("T-003 asks: which database, sqlite or postgres?",),
-        yours=("notes.txt: not committed before the run, and not by it",),
-        next=(
-            'ralph tasks answer T-003 "..."',
-            "ralph tasks run  # afterwards; all that wait: ralph tasks list",
-        ),
         tasks=tuple(rows),
         iterations=tuple(numbered),
-        lanes=tuple(
-            Lane(
-                worker=f"20261119-221500-3f2a-{task + 1:03}",
-                task=f"T-{task + 1:03}",
-                began=BEGAN + 60 * start,
-                ended=BEGAN + 60 * start + sum(60 * m + 14 for m in minutes),
-                outcome="parked" if task == _BLOCKED else "done",
-            )
-            for task, _, start, minutes in _WORKS
-        ),
+        lanes=tuple(map(_lane, _WORKS)),
         points=_points(numbered),
-        tools=(
-            ("Edit", 88, 3),
-            ("Bash", 64, 11),
-            ("Read", 131, 0),
-            ("Grep", 47, 1),
-            ("Write", 19, 0),
-            ("WebFetch", 2, 2),
-        ),
-        steered=(
-            Steered(BEGAN + 300, "note", "cli", "Money is Decimal, never float.", "T-006"),
-            Steered(BEGAN + 900, "pause", "web"),
-            Steered(BEGAN + 970, "resume", "web"),
-        ),
-        directory="/home/me/.local/state/ralph/ledger-0a1b2c3d/runs/20261119-221500-3f2a",
-        journal="/home/me/.local/state/ralph/ledger-0a1b2c3d/runs/20261119-221500-3f2a/journal.jsonl",
     )
+
+
+_STATE = "/home/me/.local/state/ralph/ledger-0a1b2c3d/runs/20261119-221500-3f2a"
+_OUTLINE = Recap(
+    run="20261119-221500-3f2a",
+    state="blocked",
+    outcome="",
+    exit=3,
+    reason="blocked",
+    why="what is left needs you",
+    profile="tasks",
+    command="tasks run",
+    asked="12 tasks of .ralph/tasks.jsonl",
+    agent="claude",
+    model="opus",
+    workspace="/home/me/ledger",
+    version="0.2.0",
+    started=BEGAN,
+    workers=4,
+    branch="ralph/20261119-221500-3f2a",
+    left=("T-003 asks: which database, sqlite or postgres?",),
+    yours=("notes.txt: not committed before the run, and not by it",),
+    next=(
+        'ralph tasks answer T-003 "..."',
+        "ralph tasks run  # afterwards; all that wait: ralph tasks list",
+    ),
+    tools=(("Edit", 88, 3), ("Bash", 64, 11), ("Read", 131, 0), ("Grep", 47, 1), ("Fetch", 2, 2)),
+    steered=(
+        Steered(BEGAN + 300, "note", "cli", "Money is Decimal, never float.", "T-006"),
+        Steered(BEGAN + 900, "pause", "web"),
+        Steered(BEGAN + 970, "resume", "web"),
+    ),
+    directory=_STATE,
+    journal=f"{_STATE}/journal.jsonl",
+)
+
+
+def _lane(work: tuple[int, int, float, tuple[float, ...]]) -> Lane:
+    task, _, start, minutes = work
+    began = BEGAN + 60 * start
+    ended = began + sum(60 * length + 14 for length in minutes)
+    outcome = "parked" if task == _BLOCKED else "done"
+    return Lane(f"20261119-221500-3f2a-{task + 1:03}", f"T-{task + 1:03}", began, ended, outcome)
 
 
 def _iterations_of(
@@ -176,7 +167,6 @@ def _iteration(
     tokens = round(agent * 420)
     name = f"part_{task + 1}"
     lied = task == _LIAR and turn == 1
-    failed = "make test: exit code 1" if not last else ""
     files = (
         FileChange(f"src/{name}.py", 9 + 4 * turn + task, 2 + turn),
         FileChange(f"tests/test_{name}.py", 21 + task, 0),
@@ -195,53 +185,42 @@ def _iteration(
         cost_usd=None if (task, turn) == (7, 0) else round(agent * 0.00144, 4),
         usage=Usage(tokens // 9, tokens // 14, tokens, tokens // 20),
         prompt=f"Task T-{task + 1:03}: {TITLES[task]}\n\nRead the code first. Keep it small.\n",
-        fed_back=("make test: exit code 1\nE  assert Decimal('2.345') == Decimal('2.35')",)
-        if turn
-        else (),
+        fed_back=(f"make test: exit code 1\n{_FAILED}",) if turn else (),
         person_notes=("Money is Decimal, never float.",) if (task, turn) == (5, 2) else (),
-        items=(
-            Item(ItemKind.THINKING, "The total is a float somewhere on the way."),
-            Item(ItemKind.TEXT, f"I read {name}.py and its tests first."),
-            Item(
-                ItemKind.TOOL, f"src/{name}.py", "Read", "import csv\nfrom decimal import Decimal"
-            ),
-            Item(ItemKind.TOOL, f"src/{name}.py", "Edit", "Edited: 1 line."),
-            Item(
-                ItemKind.TOOL,
-                "make test",
-                "Bash",
-                "E  assert Decimal('2.345') == Decimal('2.35')\n1 failed, 41 passed",
-                is_error=not last,
-            ),
-            Item(ItemKind.TODO, "[x] read  [x] change  [ ] test"),
-            Item(ItemKind.TEXT, "All tests pass now." if last or lied else "One test still fails."),
-        ),
+        items=_items(name, last=last, sure=last or lied),
         tools=(("Read", 1, 0), ("Edit", 1, 0), ("Bash", 1, int(not last))),
         stream=f"/state/runs/{turn + 1:03}.stream",
         ending="exited",
-        checks=(
-            Check("make lint", 2.1),
-            Check(
-                "make test",
-                11.4,
-                (failed,) if failed else (),
-                1 if failed else None,
-                ".ralph/guardrail_001_make_test.log",
-                "E  assert Decimal('2.345') == Decimal('2.35')\n1 failed, 41 passed in 10.9s"
-                if failed
-                else "42 passed in 11.0s",
-            ),
-        )
-        if gates
-        else (),
+        checks=_checks(last) if gates else (),
         judgement=_judgement(task, last, lied, at + agent + gates),
-        settled=(Settling("commit", commit="5d41402abc4b2a76b9719d911017c592ae1f3c77"),)
-        if committed
-        else (),
+        settled=(Settling("commit", commit=_commit(task)),) if committed else (),
         commit=_commit(task) if committed else "",
         tree="da3df678ef91" if committed else "",
         diff=Diff(files, _PATCH.format(name)),
     )
+
+
+_FAILED = "E  assert Decimal('2.345') == Decimal('2.35')\n1 failed, 41 passed in 10.9s"
+
+
+def _items(name: str, *, last: bool, sure: bool) -> tuple[Item, ...]:
+    return (
+        Item(ItemKind.THINKING, "The total is a float somewhere on the way."),
+        Item(ItemKind.TEXT, f"I read {name}.py and its tests first."),
+        Item(ItemKind.TOOL, f"src/{name}.py", "Read", "import csv\nfrom decimal import Decimal"),
+        Item(ItemKind.TOOL, f"src/{name}.py", "Edit", "Edited: 1 line."),
+        Item(ItemKind.TOOL, "make test", "Bash", _FAILED, is_error=not last),
+        Item(ItemKind.TODO, "[x] read  [x] change  [ ] test"),
+        Item(ItemKind.TEXT, "All tests pass now." if sure else "One test still fails."),
+    )
+
+
+def _checks(passed: bool) -> tuple[Check, ...]:
+    test = Check("make test", 11.4, output="42 passed in 11.0s")
+    if not passed:
+        log = ".ralph/guardrail_001_make_test.log"
+        test = Check("make test", 11.4, ("make test: exit code 1",), 1, log, _FAILED)
+    return (Check("make lint", 2.1), test)
 
 
 def _commit(task: int) -> str:

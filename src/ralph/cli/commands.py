@@ -22,6 +22,7 @@ COMMANDS = {
     "report": ("ralph.cli.runs.report", "Write down what a run did, as a page, Markdown or JSON."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
+    "note": ("ralph.cli.runs.steer", "Tell a run something with its next prompt."),
     "resume": ("ralph.cli.runs.resume", "Continue a run that was paused, or has ended."),
     "notify": ("ralph.cli.notify", "Try how you are told that a run has ended."),
     "clean": ("ralph.cli.runs.clean", "Remove old runs, and what was kept for them."),
@@ -39,7 +40,7 @@ SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
         *("list", "status", "watch", "web", "logs", "report"),
-        *("stop", "pause", "resume", "clean"),
+        *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": (

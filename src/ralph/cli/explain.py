@@ -1,13 +1,11 @@
 """`ralph explain`: shows the settings in force, where each came from, and the rules in order."""
 
 import json
-from collections.abc import Iterator
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, option, the_usual
-from ralph.kernel.case import Ladder
 from ralph.kernel.ports import Policy
 from ralph.kernel.rules import rule_name
 from ralph.settings.load import Loaded, load
@@ -26,6 +24,7 @@ def explain(*, schema: bool, in_json: bool) -> None:
       ralph explain --schema         every setting there is, as JSON Schema
       ralph explain --json -C DIR    for programs, about another workspace
     """
+    from ralph.runner.showing.ladders import ladders, words
     from ralph.settings.explain import as_dict, json_schema, lines
 
     if schema:
@@ -33,34 +32,26 @@ def explain(*, schema: bool, in_json: bool) -> None:
         return
     loaded = load(current_directory())
     if in_json:
-        ladders = {
-            policy.name: {name: list(map(rule_name, ladder)) for name, ladder in _ladders(policy)}
+        named = {
+            policy.name: {name: list(map(rule_name, ladder)) for name, ladder in ladders(policy)}
             for policy in _policies(loaded)
         }
-        click.echo(json.dumps({**as_dict(loaded), "ladders": ladders}, indent=2))
+        click.echo(json.dumps({**as_dict(loaded), "ladders": named}, indent=2))
         return
     click.echo(f"Settings: {' and '.join(loaded.files) or 'no file, all defaults'}\n")
     for line in lines(loaded):
         click.echo(f"  {line}")
     for policy in _policies(loaded):
         click.echo(f"\nProfile {policy.name}: the first rule that answers wins")
-        for boundary, ladder in _ladders(policy):
+        for boundary, ladder in ladders(policy):
             click.echo(f"  {boundary}")
             for number, rule in enumerate(ladder, 1):
-                words = (rule.__doc__ or "").strip().partition("\n")[0]
-                click.echo(f"    {number:2}. {rule_name(rule)}\n        {words}")
+                click.echo(f"    {number:2}. {rule_name(rule)}\n        {words(rule)}")
 
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     """The policies of all loops, as the settings in force make them."""
     from ralph.loops.session.policy import session
-    from ralph.runner.loops import LOOPS
-    from ralph.runner.plan import loop_named
+    from ralph.runner.showing.ladders import policies
 
-    return (*(loop_named(name).policy(loaded) for name in LOOPS), session())
-
-
-def _ladders(policy: Policy) -> Iterator[tuple[str, Ladder]]:
-    for boundary in ("opening", "retaking", "watching", "stopping", "closing"):
-        if ladder := getattr(policy, boundary):
-            yield boundary, ladder
+    return (*policies(loaded), session())

@@ -55,11 +55,12 @@ class PastDiffs:
     def __init__(self, repository: Repository) -> None:
         self._objects = os.path.join(repository.common, "objects")
         self._environ = {k: v for k, v in repository.environ.items() if not k.startswith("GIT_")}
+        self._is_ours = repository.place.is_ours
         self._is_sha256 = len(repository.place.zeros) > 40
 
     def counts(self, asked: Iterable[str]) -> dict[str, tuple[LineCount, ...]]:
-        """The files of each of these in which it differs. What git does not know any more is left
-        out."""
+        """The files of each of these in which it differs, without Ralph's own. What git does not
+        know any more is left out."""
         left = [what for what in dict.fromkeys(asked) if _WHAT.fullmatch(what)]
         found: dict[str, tuple[LineCount, ...]] = {}
         with self._reading() as git:
@@ -74,7 +75,10 @@ class PastDiffs:
                     break
                 del found[left[told[-1]]]
                 left = left[told[-1] + 1 :]
-        return found
+        return {
+            what: tuple(file for file in files if not self._is_ours(file.path))
+            for what, files in found.items()
+        }
 
     def patch(self, what: str, paths: Sequence[str]) -> str:
         """The difference in these files as text; "" where git does not know it any more."""

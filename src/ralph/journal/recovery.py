@@ -9,7 +9,7 @@ from ralph.journal.journal import SEED, read_journal
 from ralph.journal.runs import Growing
 from ralph.kernel.facts import Began, Ended, Fact, Launching
 from ralph.kernel.limits import Prices, priced
-from ralph.kernel.state import Phase, replay
+from ralph.kernel.state import Phase, RunState, replay
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import replace, value
 
@@ -23,6 +23,11 @@ class History:
     facts: tuple[Fact, ...] = ()
     last_hash: str = SEED
     recovered: tuple[Fact, ...] = ()  # what happened without having been written down
+
+    @property
+    def state(self) -> RunState:
+        """The state that the facts fold to, without what is recovered."""
+        return replay(self.facts)
 
 
 def recover(journal: str, prices: Prices | None) -> History:

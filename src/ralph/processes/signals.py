@@ -104,8 +104,7 @@ class SignalFiles:
         passing = sorted(filter(_PASSING.fullmatch, names))[:MOST_WAITING]
         known = _Known()
         for name in (*(name for name in _STANDING if name in names), *passing):
-            found = lstat(self.path(name))
-            if found is not None and not stat.S_ISDIR(found.st_mode):
+            if (found := self._stands(name)) is not None:
                 stamp = (found.st_mtime, found.st_ino, found.st_size)
                 old = self._known.get(name)
                 is_old = old is not None and old[0] == stamp
@@ -126,7 +125,7 @@ class SignalFiles:
         """Leave a request, whole or not at all. One that stands already is left as it is."""
         now = time.time()
         number = f"{int(now * 1000):011x}-{os.urandom(4).hex()}"
-        if request in _STANDING and os.path.lexists(self.path(request)):
+        if request in _STANDING and self._stands(request) is not None:
             return
         words = {"id": number, "origin": origin, "time": now, "text": text, "task": task}
         temporary = self.path(f".{number}")
@@ -142,11 +141,10 @@ class SignalFiles:
 
     def take_back(self, name: str) -> bool:
         """Remove a request that stands; False if there was none."""
-        try:
-            os.unlink(self.path(name))
-        except FileNotFoundError:
-            return False
-        return True
+        stood = self._stands(name) is not None
+        if stood:
+            remove_file(self.path(name))
+        return stood
 
     def take(self, request: Request, holder: "SignalFiles") -> bool:
         """Move a note to whoever tells it, unless it is there; False if another was faster."""
@@ -164,13 +162,18 @@ class SignalFiles:
                 os.unlink(self.path(_name(request)))
 
     def forget(self, heard: Collection[str] = ()) -> None:
-        """Remove every request but notes that are not `heard` yet: a run that goes on is not asked
-        to stop any more."""
+        """Remove every request but notes and answers that are not `heard` yet: a run that goes on
+        is not asked to stop any more."""
         for name in _STANDING:
             self.take_back(name)
         for request in self.signals().requests:
-            if request.request != NOTE or request.id in heard:
+            if request.request not in (NOTE, ANSWER) or request.id in heard:
                 self.drop(request)
+
+    def _stands(self, name: str) -> os.stat_result | None:
+        """A request's file as it is; None if there is none. A directory asks for nothing."""
+        found = lstat(self.path(name))
+        return None if found is None or stat.S_ISDIR(found.st_mode) else found
 
     def path(self, name: str) -> str:
         """The file of that name."""

@@ -153,7 +153,7 @@ def _by_engine(
     history: History,
     lasting: Lasting,
 ) -> tuple[Display, RunState]:
-    before, run_id = replay(history.facts), os.path.basename(run_dir)
+    before, run_id = history.state, os.path.basename(run_dir)
     display = Display.of(invocation, plan, run_dir, before)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     with last_word(display, journal), ExitStack() as cleanup:
@@ -229,4 +229,4 @@ def first_state(
         first = (started,)
     for fact in first:
         recorder.record(fact)
-    return replay(first, replay(history.facts))
+    return replay(first, history.state)

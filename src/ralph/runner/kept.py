@@ -5,7 +5,8 @@ To read a plan takes the standard library alone: `ralph-archive.sh` has nothing 
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ralph.journal.recovery import History
     from ralph.runner.invocation import Invocation
     from ralph.runner.plan import Past, Plan
+    from ralph.settings.load import Loaded
+
+    Changed = tuple[tuple[str, str, str], ...]  # as in Resumed
 
 PLAN = "plan.json"  # in a run's directory
 RAISED = "ralph resume"  # the origin of settings that a person has raised since the run began
@@ -39,11 +43,13 @@ def keep_plan(plan: "Plan[Any]", run_dir: str) -> None:
 
 
 def kept_plan(run_dir: str) -> Mapping[str, Any] | None:
-    """What was kept of a run: its `loop` and its `work`; None if that cannot be read."""
+    """What was kept of a run: its `loop`, its `work`, and the name of the `branch` that it made,
+    if it did; None if that cannot be read."""
     try:
         with open_regular(os.path.join(run_dir, PLAN)) as file:
             kept = json.load(file)
-        return {"loop": str(kept["loop"]), "work": dict(kept["work"])}
+        branch = str((kept.get("branch") or {"name": ""})["name"])
+        return {"loop": str(kept["loop"]), "work": dict(kept["work"]), "branch": branch}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -63,30 +69,53 @@ def plan_again(
     from ralph.git.branch import WorkBranch
     from ralph.kernel.value import replace
     from ralph.runner.plan import loop_named
+
+    with _reading(past.directory) as kept:
+        loaded, changed = settings_now(kept, past, invocation.workspace, raised)
+        plan = loop_named(kept["loop"]).again(invocation, loaded, kept["work"], past)
+        branch = kept["branch"] and WorkBranch(**kept["branch"])
+        return replace(plan, raised=tuple(raised.items()), changed=changed, branch=branch)
+
+
+def settings_again(past: "Past", workspace: str) -> "Changed":
+    """The settings that a person has changed, if the run went on now. ConfigError for bad ones."""
+    with _reading(past.directory) as kept:
+        return settings_now(kept, past, workspace)[1]
+
+
+def settings_now(
+    kept: Mapping[str, Any], past: "Past", workspace: str, raised: Mapping[str, float] = {}
+) -> "tuple[Loaded, Changed]":
+    """The settings with which a run goes on, and how they have changed since it was kept."""
     from ralph.settings.explain import changes
     from ralph.settings.load import combine, file_layers
     from ralph.settings.paths import nested
     from ralph.settings.source import Layer
 
-    path, run = os.path.join(past.directory, PLAN), os.path.basename(past.directory)
+    said = [Layer(origin, values, is_flag=True) for origin, values in kept["said"].items()]
+    given = [
+        Layer(RAISED, nested(name.split("."), amount), is_flag=True)
+        for name, amount in {**dict(past.state.raised), **raised}.items()
+    ]
+    then = Layer(f"run {os.path.basename(past.directory)}", kept["settings"])
+    was = combine([then, *said, *given])
+    files = file_layers(workspace) if past.state.rereads else []
+    if not files:
+        return was, ()
+    # What was assumed gives way to what a person has written meanwhile.
+    flags = [layer for layer in said if layer.name.startswith("-")]
+    now = combine([*files, *flags, *given])
+    return now, changes(was, now)
+
+
+@contextmanager
+def _reading(run_dir: str) -> Iterator[Mapping[str, Any]]:
+    """What was kept of a run; a StateError where it makes no sense."""
+    path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
     try:
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
-        layers = [Layer(f"run {run}", kept["settings"])]
-        said = [Layer(origin, values, is_flag=True) for origin, values in kept["said"].items()]
-        given = [
-            Layer(RAISED, nested(name.split("."), amount), is_flag=True)
-            for name, amount in {**dict(past.state.raised), **raised}.items()
-        ]
-        loaded, changed = combine([*layers, *said, *given]), tuple[tuple[str, str, str], ...]()
-        if past.state.rereads and (layers := file_layers(invocation.workspace)):
-            # What was assumed gives way to what a person has written meanwhile.
-            said = [layer for layer in said if layer.name.startswith("-")]
-            was, loaded = loaded, combine([*layers, *said, *given])
-            changed = changes(was, loaded)
-        plan = loop_named(kept["loop"]).again(invocation, loaded, kept["work"], past)
-        branch = kept["branch"] and WorkBranch(**kept["branch"])
-        return replace(plan, raised=tuple(raised.items()), changed=changed, branch=branch)
+        yield kept
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
         message = f"cannot read what run {run} was to do: {path}: {why}"

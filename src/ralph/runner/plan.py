@@ -10,7 +10,7 @@ from ralph.agents.clis import Cli, Environment
 from ralph.kernel.limits import Limits, Prices
 from ralph.kernel.ports import Policy
 from ralph.kernel.state import RunState
-from ralph.kernel.tasks.task import Backlog
+from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals
 from ralph.runner.invocation import Invocation
@@ -69,6 +69,12 @@ class Loop:
     )
     none_first: tuple[str, str] = ("nothing can be started", "")  # that, and what to type
     about: Callable[[Mapping[str, Any]], str] = lambda _: ""  # what it is to do, of what was kept
+    tasks: Callable[[Mapping[str, Any], str], tuple[Task, ...]] = (
+        lambda _kept, _workspace: ()
+    )  # its list as it is now, of what was kept and where that was; none where it has no list
+    answer: Callable[[str, str, str, str], object] | None = (
+        None  # what a task has asked: workspace, its place in the state directory, task, text
+    )
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: RUN_LIMITS)
     unattended: bool = True  # a sandbox is permission enough for the agent
     commits: bool = False  # the work itself, where a sandbox keeps the agent from it

@@ -58,7 +58,7 @@ def changes(before: Loaded, after: Loaded) -> tuple[tuple[str, str, str], ...]:
 
 def _said(loaded: Loaded, path: Path, value: object) -> str:
     value = dict(leaves(dict(loaded.merged))).get(path, value)
-    return json.dumps(redacted(value, path), ensure_ascii=False)
+    return json.dumps(value and redacted(value, path), ensure_ascii=False)
 
 
 def redacted(value: object, path: Path = ()) -> object:

@@ -102,9 +102,14 @@ def _steered(
     whole = f" after {counted(before.iteration, briefing.turn)}"
     raised = "".join(f", {name} is now {amount:g}" for name, amount in fact.raised)
     yield Line(f"Resumed{cut if before.phase is Phase.TURN else whole}{raised}", Tone.HEAD)
-    for name, *values in fact.changed:
-        was, now = (shorten(one_line(clean(each)), _VALUE_SHOWN, None, "...") for each in values)
-        yield Line(f"  {name} is now {now} (was {was})")
+    yield from (Line(f"  {changed_words(each)}") for each in fact.changed)
+
+
+def changed_words(changed: tuple[str, str, str]) -> str:
+    """`maximumIterations is now 5 (was 3)`: a setting that was read again."""
+    name, *values = changed
+    was, now = (shorten(one_line(clean(each)), _VALUE_SHOWN, None, "...") for each in values)
+    return f"{name} is now {now} (was {was})"
 
 
 def by_whom(request: Request) -> str:

@@ -22,6 +22,7 @@ from ralph.watch.model import GateView, View
 
 _LONGEST = 1000  # characters of others' words
 NARROWEST = 10  # columns
+_STATE = 11
 _BAR = 12  # columns
 _GAP = "   "
 _TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
@@ -185,24 +186,22 @@ def list_rows(entries: Sequence[Listed], now: float, style: Style, width: int) -
 def _list_row(entry: Listed, now: float, style: Style, width: int) -> str:
     turns = f"{entry.iterations}/{entry.most}" if entry.most else str(entry.iterations)
     cost = "-" if entry.cost_usd is None else money(entry.cost_usd)
-    when = f"{age(now - entry.time)} ago" if entry.time else "-"
-    cells = f" {entry.run[:20]:<20}  {entry.command or '-':<9}  "
-    state = f"{entry.state:<11}"
-    after = f" {turns:>7}  {cost:>7}  {when:>8}  "
-    place = entry.problem or (entry.started.workspace if entry.started else "-")
-    place = tidy(_home(place), _LONGEST)
-    room = width - columns(cells + state + after)
-    if room < 8:
-        return shorten(cells + state + after, _LONGEST, width, "")
+    since = age(now - entry.time) if entry.time else "-"
+    before = f" {entry.run[:20]:<20}  {entry.command or '-':<9}  "
+    after = f" {turns:>6} {cost:>7} {since:>4}  "
+    room = max(0, width - columns(before + after) - _STATE)
+    place = tidy(
+        entry.problem or _home(entry.started.workspace if entry.started else "-"), _LONGEST
+    )
     dots = style.mark(Mark.ELLIPSIS)
-    end = place if columns(place) <= room else f"{dots}{place[-(room - columns(dots)) :]}"
-    return cells + style.paint(state, tone_of(entry.state)) + after + end
+    if columns(place) > room:  # the end of a path tells more than its beginning
+        place = (dots + place[len(place) - room + len(dots) :]) if room > len(dots) else ""
+    return before + style.paint(f"{entry.state:<{_STATE}}", tone_of(entry.state)) + after + place
 
 
 def list_heading(style: Style, width: int) -> str:
-    words = (
-        f" {'RUN':<20}  {'COMMAND':<9}  {'STATE':<11} {'TURNS':>7}  {'COST':>7}  {'WHEN':>8}  WHERE"
-    )
+    state = f"{'STATE':<{_STATE}}"
+    words = f" {'RUN':<20}  {'COMMAND':<9}  {state} {'TURNS':>6} {'COST':>7} {'AGO':>4}  WORKSPACE"
     return style.paint(words[:width], Tone.FAINT)
 
 
@@ -214,15 +213,15 @@ def tone_of(state: str) -> Tone:
 def short_lines(view: View, style: Style) -> list[str]:
     """How it stands, for the normal screen after the watch is over."""
     report = view.report
-    width = style.width or 80
+    width, whole = style.width or 80, 10 * _LONGEST
     if report.state.stop is not None:
         state = replace(report.state, spent=report.spent)
         lines = closing_lines(report.state.stop, state, view.briefing)
-        return [_cut(line.text, line.tone, style, 10 * _LONGEST) for line in lines]
-    words = f"Run {report.run} is {report.life.value}: {doing_words(report)}"
-    lines_ = [_cut(words, tone_of(view.state), style, width), *_gauges(view, style, width)]
-    lines_ += [_cut(f"{a.task} asks: {a.text}", Tone.NOTICE, style, width) for a in view.asks]
+        return [_cut(line.text, line.tone, style, whole) for line in lines]
+    is_so = "crashed" if report.life is Life.CRASHED else f"is {report.life.value}"
+    words = f"Run {report.run} {is_so}: {doing_words(report)}"
+    shown = [_cut(words, tone_of(view.state), style, whole), *_gauges(view, style, width)]
+    shown += [_cut(f"{a.task} asks: {a.text}", Tone.NOTICE, style, whole) for a in view.asks]
     if report.live:
-        again = f"Watch it: ralph watch {report.run}     End it: ralph stop {report.run}"
-        return [*lines_, again]
-    return [*lines_, f"Go on: ralph resume {report.run}"]
+        return [*shown, f"Watch it: ralph watch {report.run}", f"End it:   ralph stop {report.run}"]
+    return [*shown, f"Go on: ralph resume {report.run}"]

@@ -164,9 +164,9 @@ class Track:
         """All that is known of it, as `ralph status` has it."""
         account = Account(self.started, self.state, self._doing, None, seen.problem)
         life = life_of(account, seen.asked, seen.now, live=seen.pid is not None)
-        if workers:  # it pauses by them
+        if life is Life.RUNNING and self.started and self.started.workers > 1 and seen.asked.paused:
             at_work = {worker.life for worker in workers} & {Life.RUNNING, Life.WAITING}
-            life = Life.PAUSED if seen.asked.paused and seen.pid and not at_work else life
+            life = life if at_work else Life.PAUSED  # it pauses by its workers
         return Report(
             run=self._run.id,
             life=life,

@@ -53,11 +53,9 @@ class Pager:
     def place(self) -> str:
         """`following`, or how far down the top of the window is."""
         numbers = self._selection.numbers()
-        count = f"{len(numbers):,} lines"
-        if self.follows:
-            return count
-        at = bisect_left(numbers, self._top[0])
-        return f"{at + 1:,} of {count}" if numbers else count
+        if self.follows or not numbers:
+            return counted_lines(len(numbers))
+        return f"line {bisect_left(numbers, self._top[0]) + 1:,} of {len(numbers):,}"
 
     # ------------------------------------------------------------ move
 
@@ -166,6 +164,10 @@ class Pager:
 
     def _wrapped(self, number: int) -> list[str]:
         return painted_rows(self.lines.get(number), self._width, self._style, self.sought)
+
+
+def counted_lines(count: int) -> str:
+    return f"{count:,} line{'' if count == 1 else 's'}"
 
 
 def painted_rows(entry: Entry, width: int, style: Style, sought: str = "") -> list[str]:

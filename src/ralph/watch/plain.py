@@ -21,6 +21,7 @@ from ralph.watch import controls, draw, keys
 from ralph.watch.controls import Reply
 from ralph.watch.follow import Follower
 from ralph.watch.left import Left
+from ralph.watch.lines import LONGEST
 from ralph.watch.model import View
 from ralph.watch.pager import painted_rows
 
@@ -83,9 +84,9 @@ class Front:
         begin = max(lines.first, lines.end - _BEFORE) if self._told is None else self._told
         self._told = lines.end
         if begin < lines.end:
-            width = self._width() or shutil.get_terminal_size().columns
             entries = lines.between(max(begin, lines.first), lines.end)
-            rows = [row for each in entries for row in painted_rows(each, width - 1, self._style)]
+            # The terminal wraps them, so that they can be copied whole.
+            rows = [row for each in entries for row in painted_rows(each, 2 * LONGEST, self._style)]
             self.live.erase()
             self._channel.write(rows)
 

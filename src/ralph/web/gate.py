@@ -101,8 +101,17 @@ class Gate:
         token = headers.get("x-ralph-token", ())
         mistaken = not all(map(self._keys.is_token, (*said, *token)))
         scope["state"]["has_token"] = not mistaken and len(said) == 1
-        reader = bool(said or token) or self._keys.reads(headers.get("cookie", ()))
-        return Incoming(scope["method"], scope["path"], headers, reader, len(token) == 1, mistaken)
+        return Incoming(
+            scope["method"],
+            scope["path"],
+            headers,
+            reader=bool(said or token) or self._keys.reads(headers.get("cookie", ())),
+            writer=len(token) == 1,
+            mistaken=mistaken,
+            size=len(scope["raw_path"])
+            + len(scope["query_string"])
+            + sum(len(name) + len(words) for name, words in scope["headers"]),
+        )
 
     async def _slow(self, scope: Scope) -> None:
         now = time.monotonic()

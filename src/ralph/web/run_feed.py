@@ -56,6 +56,7 @@ class RunFeed:
         self._stamp: object = None
         self._ends = 0
         self.tail = Tail(run, self._wake)
+        self.tail.start()
         self._looker = asyncio.create_task(self._look())
 
     def close(self) -> None:

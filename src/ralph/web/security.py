@@ -13,6 +13,7 @@ COOKIE_READS = "Log in first: open the link that ralph web has printed."
 _OPEN_AGAIN = "Open the link that ralph web has printed again, in this browser."
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
 _READING = ("GET", "HEAD")
+LARGEST_HEAD = 16 * 1024  # bytes of a request's line and headers
 LOGIN = "/api/login"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -53,6 +54,7 @@ class Incoming:
     reader: bool = False
     writer: bool = False
     mistaken: bool = False  # it shows a token, and not ours
+    size: int = 0  # bytes of its line and headers
 
     def one(self, name: str) -> str | None:
         """The only value of a header; None where there is none, or several."""
@@ -102,6 +104,11 @@ def is_known(host: str, names: frozenset[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def head_is_small(asked: Incoming, site: Site) -> Refusal | None:
+    """Refuse more than a browser of ours would ever send."""
+    return Refusal(431, "the request is too long") if asked.size > LARGEST_HEAD else None
 
 
 def target_is_a_path(asked: Incoming, site: Site) -> Refusal | None:
@@ -162,6 +169,7 @@ def writer_has_token(asked: Incoming, site: Site) -> Refusal | None:
 
 RULES: tuple[Rule, ...] = (
     host_is_ours,
+    head_is_small,
     target_is_a_path,
     method_is_known,
     asked_by_this_site,

@@ -18,11 +18,10 @@ from ralph.processes.signals import ending_by
 from ralph.text.redact import know
 from ralph.web.api import Api, Parts
 from ralph.web.gate import Keys
-from ralph.web.security import Site, is_known
+from ralph.web.security import LARGEST_HEAD, Site, is_known
 
 TOKEN = "RALPH_WEB_TOKEN"  # noqa: S105  the variable's name
 _SHORTEST_TOKEN = 32
-_LARGEST_HEAD = 16 * 1024  # bytes of a request's line and headers
 _SLOWEST_HEAD = 15.0  # seconds for them
 _MOST_CONNECTIONS = 512
 
@@ -133,7 +132,7 @@ async def _serve(
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=1,
-        h11_max_incomplete_event_size=_LARGEST_HEAD,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
         ssl_certfile=options.tls_cert,
         ssl_keyfile=options.tls_key,
     )

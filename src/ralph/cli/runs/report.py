@@ -14,6 +14,7 @@ from ralph.errors import ConfigError, failing
 from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import ensure_ralph_dir, state_root, write_atomically
 from ralph.journal.runs import find_run
+from ralph.runner.showing.recaps import beside_of
 from ralph.ui.recap.gather import recap_of
 from ralph.ui.recap.values import Recap
 
@@ -58,7 +59,7 @@ def report(
     found = [find_run(root, here, part, "report", workers=True) for part in runs or (None,)]
     unique = list({(run.project, run.id): run for run in found}.values())
     now = time.time()
-    recaps = [recap_of(run, now) for run in unique]
+    recaps = [recap_of(run, now, beside=beside_of(run, os.environ)) for run in unique]
     text = _text(recaps, kind)
     if output == "-" or (output is None and kind != "html"):
         click.echo(text, nl=False)

@@ -9,14 +9,15 @@ import click
 
 from ralph.cli.base import command
 from ralph.cli.params import at_least, current_directory, dollars, duration, option
-from ralph.cli.runs.steer import Target, found, gone_error, new_one, steering
+from ralph.cli.runs.steer import found, steered, tell
 from ralph.errors import ConfigError, StateError, failing
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.life import Account, Life
 from ralph.journal.runs import Run, account_of, runs_of
 from ralph.journal.way_on import way_on
 from ralph.journal.write_access import refuse_own_run
-from ralph.processes.signals import SignalFiles
+from ralph.kernel.world import Origin
+from ralph.runner import steering
 from ralph.runner.arguments import warn
 from ralph.runner.invocation import Invocation, Raise
 from ralph.runner.kept import kept_plan
@@ -64,7 +65,7 @@ def _raised(flag: str, read: Callable[[str], float]) -> Callable[[str], Raise]:
     type=_raised("--max-tasks", at_least(1)),
 )
 @option("-V, --verbose", "Say more about what happens.")
-@steering
+@steered
 def resume(run: str | None, *, verbose: bool, in_json: bool, **limits: Raise | None) -> int:
     """Continue a run: one that is paused, was stopped or killed, or has ended before it was done.
 
@@ -92,20 +93,12 @@ def resume(run: str | None, *, verbose: bool, in_json: bool, **limits: Raise | N
         chosen, account = (there, account_of(there)) if run else _chosen(in_json=in_json)
         refuse_own_run(os.environ, chosen, "resume")
         return _go_on(chosen, account, raises, verbose=verbose, in_json=in_json)
-    target = Target(there, run)
-    life = target.look()
     if raises:
+        name = f" {run}" if run else ""
         message = f"run {there.id} is going on (pid {there.owner.pid}): its limits stay"
-        raise ConfigError(message, f"First: ralph stop --wait{target.name}")
-    with target.writing():
-        taken_back = target.files.take_back(SignalFiles.PAUSE)
-    if not taken_back:
-        message = f"run {there.id} is going on (pid {there.owner.pid}) and is not paused"
-        raise ConfigError(message, "See: ralph status")
-    words = f"Run {there.id} had not paused yet; it goes on without a pause."
-    if life is Life.PAUSED:
-        life, words = Life.RUNNING, f"Run {there.id} goes on."
-    target.tell(words, "resume", life, in_json=in_json)
+        raise ConfigError(message, f"First: ralph stop --wait{name}")
+    words = steering.resume(there, Origin.CLI)
+    tell(there, words, "resume", Life.RUNNING, in_json=in_json)
     return 0
 
 
@@ -117,7 +110,7 @@ def _chosen(*, in_json: bool) -> Candidate:
     runs = runs_of(project_dir(state_root(os.environ), current_directory()))
     could = _candidates(runs)
     if not could:
-        raise gone_error(runs[0], account_of(runs[0]))
+        raise steering.gone_error(runs[0], account_of(runs[0]))
     if len(could) == 1:
         return could[0]
     shown, more = could[:_MOST_SHOWN], len(could) - _MOST_SHOWN
@@ -209,14 +202,14 @@ def _go_on(run: Run, account: Account, raises: list[Raise], *, verbose: bool, in
     from ralph.runner.plan import Past
     from ralph.runner.resuming import go_on, planned_on
 
-    started, anew = account.started, new_one(account)
+    started, anew = account.started, steering.new_one(account)
     if account.problem:
         raise StateError(f"run {run.id} cannot go on: {account.problem}", anew)
     if started is None:
         message = f"run {run.id} left nothing to go on with: {run.journal} is empty or missing"
         raise StateError(message, anew)
     if not way_on(account.state).possible:
-        raise gone_error(run, account)
+        raise steering.gone_error(run, account)
     gone = f"the workspace of run {run.id} is gone: {started.workspace}"
     with failing(gone, anew, StateError):
         os.chdir(started.workspace)

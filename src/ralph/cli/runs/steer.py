@@ -1,87 +1,35 @@
-"""`ralph stop` and `ralph pause`: steer a run from any terminal.
-
-They leave or remove files beside the run's journal; the run looks for them four times a second.
-"""
+"""`ralph stop`, `ralph pause` and `ralph note`: steer a run from any terminal."""
 
 import json
 import os
+import sys
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, option, the_run, the_usual, together
-from ralph.errors import ConfigError, StateError, failing
+from ralph.cli.tasks.common import read_text, task_option
+from ralph.errors import ConfigError
 from ralph.files.state_dir import state_root
-from ralph.journal.life import Account, Life, life_of
+from ralph.journal.life import Life, life_of
 from ralph.journal.runs import Run, account_of, find_run, look_again
-from ralph.journal.way_on import way_on
 from ralph.journal.write_access import refuse_own_run, refuse_unseen
-from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
-from ralph.kernel.world import Signals
-from ralph.processes.signals import SignalFiles
-from ralph.ui.status.listing import COMMANDS
-from ralph.ui.status.report import age
+from ralph.kernel.world import PAUSE, STOP, STOP_NOW, Origin, Signals
+from ralph.runner import steering
+from ralph.runner.arguments import refuse_agents
+from ralph.ui.style import is_terminal
 
 _LOOK_EVERY = 0.1
-_PATIENCE = 3.0  # seconds for a run that has only just taken its lock
-steering = together(the_run, the_usual)  # what these commands have in common
-
-
-@value
-class Target:
-    """A live run, and what was typed to name it."""
-
-    run: Run
-    part: str | None
-
-    @property
-    def name(self) -> str:
-        """The word to type after a command to mean this run."""
-        return f" {self.part}" if self.part else ""
-
-    @property
-    def files(self) -> SignalFiles:
-        """The folder where requests to it are left."""
-        return SignalFiles(self.run.directory)
-
-    def look(self) -> Life:
-        """The state of the run now; one that has said its last word cannot be steered any more."""
-        account = account_of(self.run)
-        if account.state.stop is not None:
-            raise gone_error(self.run, account)
-        return life_of(account, self.run.asked(), time.time(), live=self.run.live)
-
-    def ask(self, request: str) -> None:
-        """Leave a request; a run that has only just taken its lock is waited for."""
-        give_up = time.monotonic() + _PATIENCE
-        with self.writing():
-            while True:
-                try:
-                    return self.files.ask(request)
-                except FileNotFoundError:
-                    if time.monotonic() > give_up or not look_again(self.run).live:
-                        raise
-                    time.sleep(_LOOK_EVERY)
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Say what else can be done where requests cannot be left."""
-        pid = self.run.owner.pid if self.run.owner else 0
-        remedy = f"Signals work too, once or twice: kill -INT {pid}"
-        return failing(f"cannot write into {self.run.directory}/signals", remedy, StateError)
-
-    def tell(self, words: str, asked: str, life: Life, *, in_json: bool, **more: object) -> None:
-        """Say what was asked for, and what comes of it."""
-        told = {"run": self.run.id, "asked": asked, "state": life.value, **more}
-        click.echo(json.dumps(told) if in_json else words)
+steered = together(the_run, the_usual)  # what these commands have in common
 
 
 @command()
 @option("--now", "Do not let the agent finish its turn.")
 @option("--wait", "Wait until the run is gone.")
-@steering
+@steered
 def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """End a run: it finishes its current operation first, then exits with 130.
 
@@ -94,33 +42,34 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
 
     Exit codes: 0, or 2 when there is no such run or it does not run.
     """
-    target = _target(run, "stop")
-    before = target.run.asked()
-    life = target.look()  # one that has ended cannot be asked
-    asked = SignalFiles.NOW if now else SignalFiles.STOP
-    target.ask(asked)
-    with suppress(ConfigError):  # one that waits may have ended by now, because we asked
-        life = target.look()
+    target, name = live(run, "stop"), f" {run}" if run else ""
+    before, asked = target.asked(), STOP_NOW if now else STOP
+    life = steering.life_now(target)  # one that has ended cannot be asked
+    words = steering.stop(target, Origin.CLI, now=now)
+    with suppress(ConfigError):  # it may have ended by now, because we asked
+        life = steering.life_now(target)
     if not wait:
-        target.tell(_stop_words(target, life, before, now=now), asked, life, in_json=in_json)
+        if not now and before.cancels < 2 and life is Life.RUNNING:
+            words += f"\nSee: ralph status{name}. At once: ralph stop --now{name}"
+        tell(target, words, asked, life, in_json=in_json)
         return 0
     try:
-        while look_again(target.run).live:
+        while look_again(target).live:
             time.sleep(_LOOK_EVERY)
-        account = account_of(target.run)
+        account = account_of(target)
     except KeyboardInterrupt:
-        click.echo(f"[ralph] Run {target.run.id} is still there; the request stands.", err=True)
+        click.echo(f"[ralph] Run {target.id} is still there; the request stands.", err=True)
         return Reason.INTERRUPTED.exit_code
     gone = life_of(account, Signals(), time.time(), live=False)
     reason = account.state.stop.reason if account.state.stop else None
     how = f"{reason.value}, exit code {reason.exit_code}" if reason else gone.value
     more = {"reason": reason, "exit": reason.exit_code if reason else None}
-    target.tell(f"Run {target.run.id} has ended: {how}.", asked, gone, in_json=in_json, **more)
+    tell(target, f"Run {target.id} has ended: {how}.", asked, gone, in_json=in_json, **more)
     return 0
 
 
 @command()
-@steering
+@steered
 def pause(run: str | None, *, in_json: bool) -> None:
     """Pause a run before its next turn; the turn that is under way goes on to its end.
 
@@ -133,34 +82,80 @@ def pause(run: str | None, *, in_json: bool) -> None:
 
     Exit codes: 0, or 2 when there is no such run or it does not run.
     """
-    target = _target(run, "pause")
-    before = target.run.asked()
-    target.ask(SignalFiles.PAUSE)
-    life = target.look()
-    if life is Life.PAUSED and before.paused:
-        words = f"Run {target.run.id} is paused already. Go on: ralph resume{target.name}"
-    elif before.cancels:
-        words = f"Run {target.run.id} was asked to stop before: it ends instead of pausing."
-    else:
-        words = (
-            f"Run {target.run.id} pauses before its next turn.\n"
-            f"See: ralph status{target.name}. Go on: ralph resume{target.name}"
-        )
-    target.tell(words, "pause", life, in_json=in_json)
+    target, name = live(run, "pause"), f" {run}" if run else ""
+    before = target.asked()
+    words = steering.pause(target, Origin.CLI)
+    life, on = steering.life_now(target), f"Go on: ralph resume{name}"
+    if before.paused and life is Life.PAUSED:
+        words += f" {on}"
+    elif not before.cancels:
+        words += f"\nSee: ralph status{name}. {on}"
+    tell(target, words, PAUSE, life, in_json=in_json)
 
 
-def new_one(account: Account) -> str:
-    """The remedy where a run is over for good."""
-    command = COMMANDS.get(account.started.profile if account.started else "")
-    return f"Start a new one: ralph {command}" if command else "Start a new one."
+@command()
+@click.argument("words", nargs=-1, metavar="[RUN] TEXT")
+@option("-f FILE", "The text from a file; - is standard input.", "file")
+@task_option("--task", "For the next prompt of this task.")
+@the_usual
+def note(words: tuple[str, ...], *, file: str | None, task: str | None, in_json: bool) -> None:
+    """Tell a run something: its next prompt holds the text, once.
+
+    The turn that is under way is not disturbed. Without RUN: the run of this directory, the one
+    that is going on or its last; one that was stopped is told when it goes on. TEXT - is read from
+    standard input.
+
+    Examples:
+      ralph note "Leave the public names as they are."
+      ralph note 3f2a "The staging database is up again."
+      ralph note --task T-003 "Use the parser that is there."
+      ralph note - < hints.md
+
+    Exit codes: 0, or 2 when there is no such run or task, or the run is complete.
+    """
+    refuse_agents(os.environ, "leave a note for a run", "")
+    part, text = _parted(words, file)
+    run = _noted(part, text)
+    told = steering.note(run, text, Origin.CLI, task or "")
+    asked = {"run": run.id, "asked": "note", "task": task, "live": run.live, "words": told}
+    click.echo(json.dumps(asked) if in_json else told)
 
 
-def _target(part: str | None, command: str) -> Target:
+def _parted(words: tuple[str, ...], file: str | None) -> tuple[str | None, str]:
+    """The run that is meant, if one is named, and the text."""
+    given = file if file is not None else "-" if not words and not is_terminal(sys.stdin) else None
+    if given is not None:
+        words = (*words, "-")
+    if not words:
+        raise ConfigError("what is the note?", 'Say it: ralph note "Use tabs."')
+    if len(words) > 2:
+        raise ConfigError("a note is one text", f'Put it in quotes: ralph note "{" ".join(words)}"')
+    part, text = (words[0] if len(words) == 2 else None), words[-1]
+    return part, read_text(given or "-", "the note", sys.stdin) if text == "-" else text
+
+
+def _noted(part: str | None, text: str) -> Run:
+    """The run that is meant. Two words without quotes, or a run without a text, are mistakes."""
+    root, here = state_root(os.environ), current_directory()
+    try:
+        run = find_run(root, here, part, "note", workers=True)
+    except ConfigError as error:
+        refuse_unseen(os.environ, "leave a note for")
+        if part is not None and error.message.startswith("there is no run"):
+            both = f'ralph note "{part} {text}"'
+            raise ConfigError(error.message, f"{error.remedy}. Or, in quotes: {both}") from error
+        raise
+    if part is None and text.isalnum() and text in run.id:
+        raise ConfigError(f"{text} names a run", f'Say what to note: ralph note {text} "..."')
+    return run
+
+
+def live(part: str | None, command: str) -> Run:
     """The live run that is meant, or an error that says why there is none."""
     run = found(part, command)
     if not run.live:
-        raise gone_error(run, account_of(run))
-    return Target(run, part)
+        raise steering.gone_error(run, account_of(run))
+    return run
 
 
 def found(part: str | None, command: str) -> Run:
@@ -174,31 +169,7 @@ def found(part: str | None, command: str) -> Run:
     return run
 
 
-def gone_error(run: Run, account: Account) -> ConfigError:
-    stop, way = account.state.stop, way_on(account.state)
-    if stop is not None:
-        ago = age(time.time() - account.state.time)
-        message = f"run {run.id} does not run: it has ended ({stop.reason.value}, {ago} ago)"
-        words = " ".join(filter(None, (f"Go on: ralph resume {run.id}", way.flags)))
-        first = words if way.possible else new_one(account).removesuffix(".")
-        remedy = f"{first}. What it did: ralph logs"
-    elif account.problem:
-        message = f"run {run.id} does not run, and its journal cannot be read: {account.problem}"
-        remedy = new_one(account)
-    else:
-        message = f"run {run.id} does not run: its process is gone without a last word"
-        remedy = "What it did: ralph logs"
-    return ConfigError(message, remedy)
-
-
-def _stop_words(target: Target, life: Life, before: Signals, *, now: bool) -> str:
-    run = target.run.id
-    if now or before.cancels > 1:
-        return f"Run {run} ends at once, with everything it started."
-    if life in (Life.PAUSED, Life.WAITING):
-        return f"Run {run} is {life.value} and ends at once."
-    already = " (it was asked before)" if before.cancels else ""
-    return (
-        f"Run {run} stops after its current operation{already}.\n"
-        f"See: ralph status{target.name}. At once: ralph stop --now{target.name}"
-    )
+def tell(run: Run, words: str, asked: str, life: Life, *, in_json: bool, **more: object) -> None:
+    """Say what was asked for, and what comes of it."""
+    told = {"run": run.id, "asked": asked, "state": life.value, **more}
+    click.echo(json.dumps(told) if in_json else words)

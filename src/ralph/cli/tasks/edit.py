@@ -21,19 +21,22 @@ from ralph.cli.tasks.common import (
     tell,
 )
 from ralph.errors import ConfigError
+from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.write_access import refuse_own_backlog
 from ralph.kernel.tasks.completion import spelled
 from ralph.kernel.tasks.task import ENDED, TRANSITIONS, Status, legal
+from ralph.kernel.world import Origin
+from ralph.loops.backlog.store.answering import NO_LONGER
+from ralph.loops.backlog.store.answering import answer as answered
 from ralph.loops.backlog.store.task_file import TaskFile
-from ralph.runner.arguments import current_directory, proper, refuse_agents, shown
+from ralph.runner.arguments import current_directory, proper, refuse_agents
+from ralph.runner.steering import told_of
 from ralph.text.timestamps import iso
 from ralph.ui.style import is_terminal
 
 _LONGEST_TITLE = 500
 # What an agent must not loosen for itself.
 _GUARDED = ("completion", "max_iterations", "max_time", "max_cost")
-# Of another status. What a person brings back has its limits anew.
-_NO_LONGER = dict.fromkeys(("reason", "question", "completedAt", "spent"))
 Record = Mapping[str, Any]
 
 
@@ -273,7 +276,7 @@ def _status(old: Record, flags: Mapping[str, Any]) -> Record:
         if status not in ENDED:
             only = "Only what is done or cancelled can be reopened."
             raise ConfigError(f"{task} is {status.value}", f"{only} See: ralph tasks show {task}")
-        return {**_NO_LONGER, "evidence": None, "status": Status.PENDING.value}
+        return {**NO_LONGER, "evidence": None, "status": Status.PENDING.value}
     if flags["status"] is None or flags["status"] == status:
         return {}
     new = Status(flags["status"])
@@ -284,7 +287,7 @@ def _status(old: Record, flags: Mapping[str, Any]) -> Record:
             remedy = f"Bring it back first: ralph tasks edit {task} --reopen"
         raise ConfigError(f"{task} is {status.value} and cannot become {new.value}", remedy)
     at = iso(datetime.now(UTC)) if new is Status.DONE else None
-    return {**_NO_LONGER, "completedAt": at, "status": new.value}
+    return {**NO_LONGER, "completedAt": at, "status": new.value}
 
 
 @command()
@@ -305,24 +308,8 @@ def answer(task_id: str, text: str, *, in_json: bool) -> None:
     """
     refuse_agents(os.environ, "answer a question")
     refuse_own_backlog(os.environ, current_directory())
-    words = read_text("-", "the answer", sys.stdin) if text == "-" else proper(text, "the answer")
-    words = words.strip()
-    if not words:
-        remedy = f'Say something: ralph tasks answer {task_id} "..."'
-        raise ConfigError("the answer is blank", remedy)
-    file = task_file(os.environ)
-
-    def change(old: dict[str, Any]) -> Record:
-        if not old.get("question") or Status(old.get("status", "pending")) in ENDED:
-            tasks = file.load().backlog.tasks
-            asking = [
-                f"{t.id}: {t.question}" for t in tasks if t.question and t.status not in ENDED
-            ]
-            some = f"These wait for an answer: {shown('; '.join(asking[:10]))}"
-            none = "No task waits for an answer."
-            raise ConfigError(f"{task_id} asked nothing", some if asking else none)
-        answers = [*(old.get("answers") or ()), words]
-        return {**_NO_LONGER, "answers": answers, "status": Status.PENDING.value}
-
-    record = file.update(task_id, change)
+    words = read_text("-", "the answer", sys.stdin) if text == "-" else text
+    file, here = task_file(os.environ), current_directory()
+    record = answered(file, task_id, words)
+    told_of(project_dir(state_root(os.environ), here), task_id, words, Origin.CLI)
     tell(f"{task_id} is pending again, with your answer.", record, json_wanted=in_json)

@@ -10,10 +10,10 @@ from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
 from ralph.kernel.facts import Ended, Fact, Started, Step
 from ralph.kernel.ports import Policy
-from ralph.kernel.state import replay
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
+from ralph.loops.backlog.ahead import answered, listed
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
@@ -133,8 +133,8 @@ def by_one_or_many(
     """One task at a time, or several, each by a worker of its own. A run in the middle of its tasks
     goes on as it began, whatever its settings say now."""
     began = (fact.workers for fact in history.facts if isinstance(fact, Started))
-    is_in_the_middle = not replay(history.facts).has_ended
-    if next(began, plan.workers) == 1 if is_in_the_middle else plan.workers == 1:
+    workers = plan.workers if history.state.has_ended else next(began, plan.workers)
+    if workers == 1:
         return carry_out(invocation, plan, run_dir, history)
     # Most runs have no need of it.
     from ralph.loops.backlog.parallel.run import carry_out_by_crew
@@ -158,6 +158,8 @@ LOOP = Loop(
     first,
     none_first=("no task can be started", "Look at them: ralph tasks list"),
     about=about,
+    tasks=lambda kept, workspace: listed(kept, workspace) or (),
+    answer=answered,
     limits=LIMITS,
     supersedes=True,
     commits=True,

@@ -164,6 +164,7 @@ LOOP = Loop(
     first=lambda plan: reviewed(limits=plan.limits, terms=terms_of(plan)),
     none_first=("no story can be started", "Look at them: ralph prd check"),
     about=lambda kept: f"the stories in {kept['folder']}",
+    tasks=lambda kept, workspace: folder_of(workspace, kept["folder"]).backlog().tasks,
     commits=True,
     hooks=("stop", "post-tool", "session-start"),
 )

@@ -63,7 +63,7 @@ def comparison(recaps: Sequence[Recap]) -> Markup:
     figure = EMPTY
     if plot is not None:
         caption = tag("figcaption", tag("b", plot.title), " ", plot.gist)
-        figure = tag("figure", caption, plot.svg, class_="is-wide")
+        figure = tag("figure", caption, tag("div", plot.svg, class_="drawing"), class_="is-wide")
     return joined((table(HEAD, rows, class_="compare"), figure))
 
 

@@ -174,7 +174,8 @@ def to_you(recap: Recap) -> Markup:
             joined((tag("h3", "Next"), tag("pre", commands, class_="commands", tabindex="0")))
         )
     shown = [part for part in parts if part]
-    return tag("section", tag("h2", "What is left"), *shown, class_="left") if shown else EMPTY
+    title = "What is left" if recap.left or recap.yours else "What to do next"
+    return tag("section", tag("h2", title), *shown, class_="left") if shown else EMPTY
 
 
 def _list(title: str, lines: tuple[str, ...], class_: str) -> Markup:

@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.paper.compare import HEAD, row_of
 from ralph.ui.paper.markup import fit
-from ralph.ui.paper.words import against, cost, cut, headline, numbered, said, telling, words_of
+from ralph.ui.paper.words import against, cost, cut, headline, readable, said, telling, words_of
 from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
 
-# What has a meaning anywhere in a line, and what has one at its beginning.
-_MEANS = re.compile(r"[\\`*_\[\]<&|~]|\$(?![0-9])")
-_BEGINS = re.compile(r"^([-+=#>]|[0-9]+(?=[.)]))")
+# What has a meaning anywhere in a line, and what has one at its beginning. Entities are read by
+# every dialect; an escape in front of `<` or `|` is not.
+_MEANS = re.compile(r"[\\`*_\[\]~]|\$(?![0-9])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
+_BEGINS = re.compile(r"^([-+=#]|[0-9]+(?=[.)]))")
 # Bare words of which a forge makes links, mentions, references and pictures: kept apart behind
 # their first character by a joiner, which nobody sees.
 _LINKS = re.compile(
-    r"(?i):(?=//|\w+:)|\bw(?=ww\.)|\bm(?=ailto:)|\bG(?=H-[0-9])|[@#!%^](?=\w)|\b[0-9a-f](?=[0-9a-f]{6,39}\b)"
+    r"(?i):(?=//|\w+:)|\bw(?=ww\.)|\bm(?=ailto:)|\bG(?=H-[0-9])|[@#!%^](?=\w)"
+    r"|\b[0-9a-f](?=[0-9a-f]{6,39}\b)"
 )
 _APART = "\u2060"
 _TICKS = re.compile("`+")
@@ -42,7 +45,7 @@ def markdown(recaps: Sequence[Recap]) -> str:
     lines: list[str] = []
     if len(recaps) > 1:
         lines += [f"## {len(recaps)} runs", "", *_table(HEAD, map(_compared, recaps)), ""]
-    for recap in map(numbered, recaps):
+    for recap in map(readable, recaps):
         lines += _run(recap, "##" if len(recaps) == 1 else "###")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -51,7 +54,7 @@ def plain_words(text: str, most: int = 300) -> str:
     """A text of others in a line of ours, all of it as it was written."""
     line = fit(cut(text, most))
     line = _LINKS.sub(lambda found: found[0] + _APART, line)
-    line = _MEANS.sub(r"\\\g<0>", line)
+    line = _MEANS.sub(r"\\\g<0>", line).translate(_ENTITIES)
     return _BEGINS.sub(
         lambda found: f"\\{found[0]}" if not found[0].isdigit() else found[0] + _APART, line
     )
@@ -59,7 +62,7 @@ def plain_words(text: str, most: int = 300) -> str:
 
 def code(text: str, most: int = 120) -> str:
     """A text of others as code: in more backticks than it holds."""
-    line = fit(cut(text, most)).replace("|", "¦") or " "
+    line = fit(cut(text, most)) or " "
     longest = max((len(run) for run in _TICKS.findall(line)), default=0)
     fence = "`" * (longest + 1)
     gap = " " if longest else ""
@@ -186,7 +189,8 @@ def _iteration(each: Iteration) -> Iterator[str]:
         yield f"said {plain_words(said(judged), 40)}; **not believed**: {why}"
     else:
         yield plain_words(words_of(judged), 120)
-    yield code(judged.rule, 40) if judged is not None and judged.rule else ""
+    # No code in a fold: where that is HTML to its end, what stands in code is HTML too.
+    yield plain_words(judged.rule, 40) if judged is not None else ""
     yield duration(seconds)
     yield cost(each.cost_usd)
 
@@ -196,4 +200,5 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield f"| {' | '.join(titles)} |"
     yield f"|{' --- |' * len(titles)}"
     for row in rows:
-        yield f"| {' | '.join(row)} |"
+        cells = (cell.replace("|", "\\|") for cell in row)  # in code, which has no entities
+        yield f"| {' | '.join(cells)} |"

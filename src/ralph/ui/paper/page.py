@@ -15,7 +15,7 @@ from ralph.ui.paper.iteration import iteration_part, room_of
 from ralph.ui.paper.markup import EMPTY, Markup, clock, escaped, folded, joined, table, tag
 from ralph.ui.paper.plots.catalog import plots_of
 from ralph.ui.paper.plots.svg import Plot
-from ralph.ui.paper.words import numbered
+from ralph.ui.paper.words import readable
 from ralph.ui.recap.values import Recap
 
 GENERATOR = "ralph report"  # by which the file is known as ours
@@ -28,7 +28,7 @@ _SHEETS = ("style.css", "plots.css")
 def page(recaps: Sequence[Recap]) -> str:
     """The page. What it shows of each iteration becomes shorter until it has its size."""
     assert recaps
-    recaps = [numbered(recap) for recap in recaps]
+    recaps = [readable(recap) for recap in recaps]
     count = sum(len(recap.iterations) for recap in recaps)
     each = max(_SMALLEST, min(_LARGEST, _ROOM // max(1, count)))
     while len(text := _page(recaps, each)) > _MOST and each > _SMALLEST:
@@ -81,6 +81,7 @@ def _page(recaps: Sequence[Recap], room: int) -> str:
 def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
     """A run from its outcome to where its journal lies."""
     limits = room_of(room)
+    work, waits = (to_you(recap), achieved(recap)), bool(recap.left or recap.yours)
     iterations = joined(
         iteration_part(each, f"{prefix}i{place}", limits)
         for place, each in enumerate(recap.iterations)
@@ -93,8 +94,7 @@ def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
             figures(recap),
             strip(recap, prefix),
             claims(recap, prefix),
-            to_you(recap),
-            achieved(recap),
+            *(work if waits else work[::-1]),
             _plots(recap),
             iterations,
             about(recap),

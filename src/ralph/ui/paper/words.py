@@ -8,7 +8,7 @@ from ralph.text.plain import first_line, one_line, shorten
 from ralph.text.words import money
 from ralph.ui.paper.looks import DISBELIEVED, Look
 from ralph.ui.paper.markup import EMPTY, Content, Markup, escaped, foreign, joined, tag
-from ralph.ui.recap.values import Judgement, Recap
+from ralph.ui.recap.values import ItemKind, Iteration, Judgement, Recap
 
 _TAG = re.compile(r"<(response|promise|result)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _LAWS = frozenset(  # gates that prove nothing about the work
@@ -62,13 +62,22 @@ def said(judgement: Judgement) -> str:
     return cut(without_tags(last), 60)
 
 
-def numbered(recap: Recap) -> Recap:
-    """The run with its iterations counted through: those of each worker begin with 1."""
+def readable(recap: Recap) -> Recap:
+    """The run as people read it: iterations are counted through, since those of each worker begin
+    with 1, and those of a prompt are named by the agent's last words."""
     numbers = [each.number for each in recap.iterations]
-    if numbers == sorted(set(numbers)):
-        return recap
-    counted = (replace(each, number=n) for n, each in enumerate(recap.iterations, 1))
-    return replace(recap, iterations=tuple(counted))
+    again = numbers != sorted(set(numbers))
+    made = []
+    for place, each in enumerate(recap.iterations, 1):
+        named = each if recap.tasks else replace(each, task="", title=_last_words(each))
+        made.append(replace(named, number=place) if again else named)
+    return replace(recap, iterations=tuple(made))
+
+
+def _last_words(iteration: Iteration) -> str:
+    texts = [item.text for item in iteration.items if item.kind is ItemKind.TEXT]
+    lines = "\n".join(_TAG.sub("", text) for text in texts).strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def telling(evidence: Iterable[str]) -> list[str]:

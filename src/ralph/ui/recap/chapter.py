@@ -15,6 +15,7 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Verdict
+from ralph.review.law import CHANGES_REQUESTED
 from ralph.review.stats import Review, review_of
 from ralph.ui.recap.values import Iteration, Judgement
 from ralph.ui.recap.words import checks_of, judgement_of, settling_of, shown, trouble_of
@@ -90,7 +91,8 @@ class Draft:
         else:
             self.proof = fact
             self.after = self.after or fact.stand.tree
-            self.commit = fact.commit if fact.commit != self.head else self.commit
+            made_it = self.number and fact.commit != self.head
+            self.commit = fact.commit if made_it else self.commit
 
     def settle(self, step: facts.Step, doing: Launching | Checking | None) -> None:
         """A step of settling; `doing` is what went on before it, such as a message turn."""
@@ -125,7 +127,7 @@ class Draft:
         is_done = ended is not None or not live
         return Iteration(
             number=self.number,
-            worker=worker,
+            worker=shown(worker),
             task=shown(self.assignment.task),
             title=shown(self.assignment.title),
             mode=self.assignment.mode.value if self.number else LOOK,
@@ -147,8 +149,8 @@ class Draft:
             checks=tuple(checks_of(self.checks)),
             judgement=self.judgement(rules),
             settled=tuple(map(settling_of, self.steps)),
-            commit=self.commit,
-            tree=self.proof.tree if self.proof else "",
+            commit=shown(self.commit),
+            tree=shown(self.proof.tree) if self.proof else "",
         )
 
     def judgement(self, rules: Mapping[str, str]) -> Judgement | None:
@@ -168,6 +170,7 @@ class Chapter:
         self.drafts: dict[int, Draft] = {}
         self.changes: list[Change] = []
         self.reviews: list[tuple[float, Review]] = []
+        self.approved: set[str] = set()  # stories, by their last review here
         self.asked: list[Asked] = []
         self.opening: facts.Decided | None = None  # the last verdict that let no turn begin
         self.asking: dict[str, str] = {}  # tasks with the questions they wait with
@@ -279,9 +282,10 @@ class Chapter:
             return None
         if self.draft is None and isinstance(fact, Checking):
             self.drafts[0] = Draft(0, Assignment(""), fact.time)
-        if self.draft is not None:
-            self.draft.ended = None if isinstance(fact, Checking) else fact.time
-        return self.draft
+        draft = self.draft
+        if draft is not None:
+            draft.ended = None if isinstance(fact, Checking) else fact.time
+        return draft
 
     def _note_end(self, fact: facts.Settled | facts.Returned) -> None:
         """A task has ended, or waits for an answer."""
@@ -301,10 +305,8 @@ class Chapter:
             case facts.Ended(turn=turn):
                 change = Change(fact.time, turn.cost_usd or 0.0, turn.usage)
             case facts.Step():
-                review = review_of(fact.detail) if fact.key == "review" else None
-                if review is not None:
-                    self.reviews.append((fact.time, review))
-                change = Change(fact.time, fact.cost_usd or 0.0, fact.usage)
+                done = self._note_review(fact) if fact.key == "review" else 0
+                change = Change(fact.time, fact.cost_usd or 0.0, fact.usage, done)
             case facts.Settled() | facts.Returned():
                 done = len(self.state.done) - len(before.done)
                 change = Change(fact.time, done=done)
@@ -312,3 +314,16 @@ class Chapter:
                 return
         if change != Change(fact.time) or isinstance(fact, Started):
             self.changes.append(change)
+
+    def _note_review(self, step: facts.Step) -> int:
+        """Add a review; how many more stories are approved by it."""
+        review = review_of(step.detail)
+        if review is None:
+            return 0
+        self.reviews.append((step.time, review))
+        before = len(self.approved)
+        if review.outcome == CHANGES_REQUESTED:
+            self.approved.discard(review.story)
+        else:
+            self.approved.add(review.story)
+        return len(self.approved) - before

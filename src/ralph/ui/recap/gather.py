@@ -7,7 +7,7 @@ from ralph.errors import StateError
 from ralph.git.checkpoint.trees import repository_of_run
 from ralph.git.repository import Repository
 from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, look_again, workers_at
-from ralph.kernel.facts import Assigned, Launching, Returned
+from ralph.kernel.facts import Assigned, Returned
 from ralph.kernel.value import replace, value
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Chapter, Draft
@@ -16,6 +16,7 @@ from ralph.ui.recap.diffs import Diffs
 from ralph.ui.recap.gathered import Gathered, Seen
 from ralph.ui.recap.items import added
 from ralph.ui.recap.values import Diff, Iteration, Recap
+from ralph.ui.status.reading import heard_at
 
 
 @value
@@ -120,10 +121,9 @@ class Gatherer:
         run, started = self.run, self._gathered.lead.started
         return Seen(
             now,
-            live=run.live,
             pid=run.owner.pid if run.owner else None,
             asked=run.asked(),
-            heard_at=_heard_at(self._gathered.lead.doing),
+            heard_at=heard_at(self._gathered.lead.doing),
             directory=run.directory,
             journal=run.journal,
             lead=run.lead.id if run.lead else "",
@@ -146,14 +146,3 @@ def iteration_of(
     gatherer = Gatherer(run, beside)
     gatherer.read()
     return gatherer.iteration(number, worker, now)
-
-
-def _heard_at(doing: object) -> float | None:
-    """The time when the stream last grew; None while there is nothing in it."""
-    if not isinstance(doing, Launching):
-        return None
-    try:
-        found = os.stat(doing.stream)
-    except OSError:
-        return None
-    return found.st_mtime if found.st_size else None

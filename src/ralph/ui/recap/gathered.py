@@ -26,6 +26,7 @@ from ralph.ui.status.report import (
     resume_command,
 )
 
+_MOST_ASKED = 1_000  # characters
 _MOST_LINES = 50  # of what is done, and of what is left
 _WITH_TASKS = ("tasks", "reviewed")  # profiles
 
@@ -35,8 +36,7 @@ class Seen:
     """A run from outside, at one moment."""
 
     now: float
-    live: bool = False
-    pid: int | None = None
+    pid: int | None = None  # of its process, while that lives
     asked: Signals = Signals()
     heard_at: float | None = None  # when the agent last printed something
     directory: str = ""
@@ -44,6 +44,10 @@ class Seen:
     lead: str = ""
     problem: str = ""
     listed: tuple[Task, ...] = ()  # its list, as it is now
+
+    @property
+    def live(self) -> bool:
+        return self.pid is not None
 
 
 class Gathered:
@@ -132,7 +136,7 @@ class Gathered:
             judgement = judgement_of(lead.opening, None, stop, beside.rules)
         first = next(iter(lead.drafts.values()), None)
         return Recap(
-            run=lead.run,
+            run=shown(lead.run),
             state="",
             outcome="",
             exit=stop.reason.exit_code if stop else None,
@@ -141,7 +145,7 @@ class Gathered:
             judgement=judgement,
             profile=profile,
             command=COMMANDS.get(profile, profile),
-            asked=shown(beside.asked or (first.assignment.title if first else "")),
+            asked=shown(beside.asked or (first.assignment.title if first else ""), _MOST_ASKED),
             agent=shown(started.agent) if started else "",
             model=shown(started.model) if started else "",
             workspace=shown(started.workspace) if started else "",
@@ -150,12 +154,12 @@ class Gathered:
             started=started.time if started else None,
             ended=state.time if stop else None,
             workers=started.workers if started else 1,
-            lead=seen.lead,
+            lead=shown(seen.lead),
             pid=seen.pid,
             pending=asked_word(seen.asked) or "",
             evidence=tuple(map(shown, stop.evidence)) if stop else (),
-            tree=state.proof.tree if state.proof else "",
-            commit=state.commit,
+            tree=shown(state.proof.tree) if state.proof else "",
+            commit=shown(state.commit),
             branch=shown(beside.branch),
             directory=shown(seen.directory),
             journal=shown(seen.journal),

@@ -10,8 +10,8 @@ from ralph.ui.recap.values import Item, ItemKind
 from ralph.ui.recap.words import MOST, shown
 
 _AT_EACH_END = 200
-_ROOM = 200_000  # characters of all items together, but for a short piece of each
-_LEAST = 300
+_ROOM = 100_000  # characters of all items together, but for a short piece of each
+_LEAST = 200
 _MOST_NAME = 100
 _TODO = {TodoStatus.DONE: "[x]", TodoStatus.ACTIVE: "[>]", TodoStatus.PENDING: "[ ]"}
 
@@ -69,7 +69,7 @@ class Items:
     def items(self) -> tuple[tuple[Item, ...], int]:
         """The items in order, and how many are left out behind the first 200."""
         kept = (*self._first, *self._last)
-        room = max(_LEAST, min(MOST, _ROOM // max(1, len(kept))))
+        room = max(_LEAST, min(MOST, _ROOM // (2 * len(kept) or 1)))
         return tuple(_items(kept, room)), self._kept - len(kept)
 
 
@@ -127,5 +127,5 @@ def _words(event: AgentEvent) -> tuple[ItemKind, str, str]:
             return ItemKind.TROUBLE, f"Failed: {message}", ""
         case events.Unknown(raw=raw):
             return ItemKind.UNREAD, raw, ""
-        case _:
+        case _:  # pragma: no cover  nothing else is kept
             return ItemKind.OTHER, "", ""

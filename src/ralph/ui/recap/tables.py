@@ -9,7 +9,6 @@ from ralph.kernel.tasks.task import ENDED, Mode, ReviewStatus, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Park, Stop
 from ralph.kernel.world import Request
-from ralph.review.law import CHANGES_REQUESTED
 from ralph.ui.recap.chapter import Change, Chapter
 from ralph.ui.recap.values import (
     Diff,
@@ -46,7 +45,7 @@ class Board:
         at_work: Mapping[str, Mode],
     ) -> None:
         self._done, self._parked = lead.state.done, dict(lead.state.parked)
-        self._approved = approved(lead)
+        self._approved = lead.approved
         self._asking, self._evidence, self._at_work = asking, evidence, at_work
         self._commits = {made.task: made.commit for made in lead.state.delivered}
 
@@ -88,7 +87,7 @@ class Board:
             len(taken),
             sum(each.agent_seconds + each.gate_seconds for each in taken),
             sum(costs) if costs else None,
-            self._commits.get(name, "") or next(reversed(commits), ""),
+            shown(self._commits.get(name, "")) or next(reversed(commits), ""),
             evidence=tuple(map(shown, self._evidence.get(name, ()))),
             worker=taken[-1].worker if taken else "",
         )
@@ -110,12 +109,6 @@ def _is_open(task: Task) -> bool:
     return not task.aside and task.status not in ENDED and not task.passes
 
 
-def approved(lead: Chapter) -> frozenset[str]:
-    """The stories whose last review here has let them pass."""
-    last = {review.story: review.outcome for _, review in lead.reviews}
-    return frozenset(story for story, outcome in last.items() if outcome != CHANGES_REQUESTED)
-
-
 def review_rows(lead: Chapter) -> Iterator[ReviewRow]:
     for time, review in lead.reviews:
         yield ReviewRow(time, shown(review.story), review.outcome, shown(review.feedback))
@@ -129,7 +122,7 @@ def lanes(
         returned = back.get(fact.worker)
         ended = until if returned is None else returned.time
         outcome = "" if returned is None else _outcome(returned)
-        yield Lane(fact.worker, shown(fact.assignment.task), fact.time, ended, outcome)
+        yield Lane(shown(fact.worker), shown(fact.assignment.task), fact.time, ended, outcome)
 
 
 def _outcome(returned: Returned) -> str:

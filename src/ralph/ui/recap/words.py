@@ -54,7 +54,7 @@ def judgement_of(
         decided.time,
         type(final).__name__.lower(),
         shown(_verdict_words(final, decided, has_claim=bool(claims))),
-        decided.rule,
+        shown(decided.rule),
         rules.get(decided.rule, ""),
         tuple(map(shown, evidence)),
         tuple(shown(f"{found.gate}: {_found(found)}") for found in decided.findings),
@@ -113,7 +113,7 @@ def settling_of(step: Step) -> Settling:
     detail = step.detail
     if review is not None:
         detail = f"{review.story}: {review.outcome.replace('_', ' ')}"
-    return Settling(shown(step.key, _MOST_CLAIM), step.ok, shown(detail), step.commit)
+    return Settling(shown(step.key, _MOST_CLAIM), step.ok, shown(detail), shown(step.commit))
 
 
 def trouble_of(turn: Turn) -> str:

@@ -78,8 +78,8 @@ def report_of(
         return report
     # How much is ahead of it stands in the list.
     assert report.started is not None
-    life = life_with_workers(report)
-    return replace(report, life=life, ahead=ahead(run, report.started.workspace))
+    ahead_of_it = ahead(run, report.started.workspace)
+    return replace(report, life=life_with_workers(report), ahead=ahead_of_it)
 
 
 def heard_at(doing: object) -> float | None:

@@ -14,7 +14,7 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, is_interrupted
-from ralph.kernel.world import Signals
+from ralph.kernel.world import NOTE, PAUSE, STOP, STOP_NOW, Request, Signals
 from ralph.text.plain import clean, columns, one_line, safe, shorten
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.closing import (
@@ -33,8 +33,9 @@ from ralph.ui.style import Style, Tone, aligned
 _DAY = 86_400
 _LABEL = 11  # columns
 _LINE_SHOWN = 4096
+_NOTE_SHOWN = 200
 _NARROWEST = 20
-_CUT = ("Task", "Last", "Workers")  # words of others, of any length
+_CUT = ("Task", "Last", "Workers", "Notes")  # words of others, of any length
 _TONES = {
     Life.RUNNING: Tone.CALL,
     Life.WAITING: Tone.NOTICE,
@@ -207,11 +208,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     profile = f" ({started.profile})" if started else ""
     yield "Run", [Line(f"{report.run}{profile}")]
     yield "State", [Line(f"{report.life}: {doing_words(report)}", _tone(report))]
-    pausing = report.asked.paused and report.life is not Life.PAUSED
-    if report.live and (report.asked.cancels or pausing):
-        how = "at once" if report.asked.cancels > 1 else "after the current operation"
-        words = f"to stop {how}" if report.asked.cancels else "to pause before the next turn"
-        yield "Asked", [Line(words, Tone.NOTICE)]
+    yield "Asked", _asked_lines(report)
+    yield "Notes", [Line(_note_words(each, report.now)) for each in waiting_notes(report)]
     if report.problem:
         yield "Problem", [Line(report.problem, Tone.BAD)]
     if started:
@@ -244,6 +242,38 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
         own = Line(f"ralph itself (pid {report.pid}): {_load_words(tree['ralph'])}")
         yield "Processes", [Line(below), own] if tree["processes"] else [own]
+
+
+def _asked_lines(report: Report) -> list[Line]:
+    """`to stop after the current operation (web, 3m ago)`; none if nobody asks for an end or a
+    pause."""
+    request, asked = asked_word(report.asked), report.asked
+    if request is None or not report.live:
+        return []
+    words = {
+        STOP: "to stop after the current operation",
+        STOP_NOW: "to stop at once",
+        PAUSE: "to pause" if report.life is Life.PAUSED else "to pause before the next turn",
+    }[request]
+    left = next((each for each in asked.requests if each.request == request), None)
+    if left is not None:
+        words += f" ({left.origin}, {age(report.now - left.time)} ago)"
+        words += f": {left.text}" if left.text else ""  # why it could not go on
+    return [Line(words, Tone.NOTICE)]
+
+
+def waiting_notes(report: Report) -> list[Request]:
+    """The notes that no prompt holds yet."""
+    state, left = report.state, [r for r in report.asked.requests if r.request == NOTE]
+    is_turn = report.live and state.phase is not Phase.OPENING
+    heard = [note for note in state.notes if not is_turn or note.task not in ("", state.task)]
+    return [*heard, *(note for note in left if note.id not in state.heard)]
+
+
+def _note_words(note: Request, now: float) -> str:
+    task = f", for {one_line(clean(note.task))}" if note.task else ""
+    words = shorten(" ".join(safe(note.text).split()), _NOTE_SHOWN, None, "...")
+    return f"{words} ({note.origin}, {age(now - note.time)} ago{task})"
 
 
 def _last_words(report: Report) -> Iterator[Line]:
@@ -358,7 +388,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "pid": report.pid,
         "resume": _resume_dict(report),
         "wake_at": state.wake if report.life is Life.WAITING else None,
-        "asked": asked_word(report.asked),
+        **_steering_dict(report),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
         "workspace": started.workspace if started else None,
@@ -384,8 +414,21 @@ def report_dict(report: Report) -> dict[str, Any]:
 def asked_word(signals: Signals) -> str | None:
     """The request that the run has not carried out yet, as `ralph` has it."""
     if signals.cancels:
-        return "stop-now" if signals.cancels > 1 else "stop"
-    return "pause" if signals.paused else None
+        return STOP_NOW if signals.cancels > 1 else STOP
+    return PAUSE if signals.paused else None
+
+
+def _steering_dict(report: Report) -> dict[str, Any]:
+    """What people ask of it, by which way, and the notes that no prompt holds yet."""
+    asked, requests = asked_word(report.asked), report.asked.requests
+    return {
+        "asked": asked,
+        "asked_by": next((each.origin for each in requests if each.request == asked), None),
+        "notes": [
+            {"text": safe(n.text), "task": n.task or None, "origin": n.origin, "time": n.time}
+            for n in waiting_notes(report)
+        ],
+    }
 
 
 def _resume_dict(report: Report) -> dict[str, str] | None:

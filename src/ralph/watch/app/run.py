@@ -114,10 +114,11 @@ class RunScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         key = event.character if event.character and event.is_printable else event.key
+        if self._on_words is not None and key != "escape":
+            return  # the field's own
         event.stop()
         if self._on_words is not None:
-            if key == "escape":
-                self._hide_field()
+            self._hide_field()
         elif self._stopping:
             self._stopping = False
             if key in _STOPS:

@@ -6,7 +6,7 @@ from ralph.ui.paper.plots.spending import money_plot, tokens_plot
 from ralph.ui.paper.plots.svg import Plot
 from ralph.ui.paper.plots.tools import tools_plot
 from ralph.ui.paper.plots.turns import turns_plot
-from ralph.ui.paper.words import numbered
+from ralph.ui.paper.words import readable
 from ralph.ui.recap.values import Recap
 
 _PLOTS = (
@@ -17,8 +17,8 @@ _PLOTS = (
 
 def plots_of(recap: Recap) -> list[Plot]:
     """In the order of a page."""
-    whole = numbered(recap)
-    drawn = (draw(whole) for draw in _PLOTS)
+    shown = readable(recap)
+    drawn = (draw(shown) for draw in _PLOTS)
     return [plot for plot in drawn if plot is not None]
 
 

@@ -40,7 +40,7 @@ def burndown_plot(recap: Recap) -> Plot | None:
     )
     falls = bool(points) and all(point.open is not None for point in points)
     amounts = [(p.open or 0) if falls else p.done for p in points]
-    if len(points) < 2 or len(set(amounts)) < 2:
+    if len(points) < 2 or len(set(amounts)) < 2 or max(amounts) < 2:
         return None
     noun = "story" if recap.profile == "reviewed" else "task"
     nouns = "stories" if noun == "story" else "tasks"

@@ -106,7 +106,8 @@ def _bars(iterations: tuple[Iteration, ...]) -> Iterator[_Bar]:
 def _drawn(bar: _Bar, place: int, x: Scale, y: Scale) -> Markup:
     """Its parts on top of each other."""
     gap = min(3.0, 0.25 * (x(1) - x(0)))
-    left, width = x(place) + gap / 2, min(40.0, x(place + 1) - x(place) - gap)
+    width = min(40.0, x(place + 1) - x(place) - gap)
+    left = x(place + 0.5) - width / 2
     parts, below = [], 0.0
     for (class_, _), took in zip(_KINDS, bar.parts, strict=True):
         if took > 0:
@@ -120,13 +121,7 @@ def _numbers(bars: list[_Bar], x: Scale) -> Markup:
     """A few of the iterations' numbers, below."""
     wanted = {max(1.0, mark) for mark in whole_ticks(bars[-1].last, 5)}
     return joined(
-        label(
-            (x(place) + min(x(place + 1), x(place) + 40)) / 2,
-            HEIGHT - 8,
-            str(bar.first),
-            "tick",
-            "middle",
-        )
+        label(x(place + 0.5), HEIGHT - 8, str(bar.first), "tick", "middle")
         for place, bar in enumerate(bars)
         if any(bar.first <= mark <= bar.last for mark in wanted)
     )

@@ -1,0 +1,1 @@
+"""What only loops know of their runs, for those who show them. Public: `ladders` and `recaps`."""

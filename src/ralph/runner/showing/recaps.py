@@ -1,0 +1,41 @@
+"""Everything that a recap shows and no journal tells, from the run's kept plan and its loop."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from ralph.errors import RalphError
+from ralph.journal.runs import NONSENSE, Run
+from ralph.kernel.facts import Started
+from ralph.kernel.tasks.task import Task
+from ralph.runner.kept import kept_plan
+from ralph.runner.loops import LOOPS
+from ralph.runner.plan import loop_named
+from ralph.runner.showing.ladders import policies, words_by_name
+from ralph.settings.load import combine
+from ralph.ui.recap.beside import Beside
+
+
+def beside_of(run: Run, environ: Mapping[str, str]) -> Beside:
+    """All that is known of a run, for `ui.recap.gather`. What cannot be read is left out."""
+    kept = kept_plan((run.lead or run).directory)
+    if kept is None or kept["loop"] not in LOOPS:
+        return Beside(rules=_rules(*LOOPS), environ=environ)
+    loop, work = loop_named(kept["loop"]), kept["work"]
+
+    def tasks(started: Started) -> tuple[Task, ...]:
+        try:
+            return loop.tasks(work, started.workspace)
+        except (OSError, RalphError, LookupError, *NONSENSE):  # a list or a plan of another time
+            return ()
+
+    try:
+        asked = work["text"] if isinstance(work.get("text"), str) else loop.about(work)
+    except (LookupError, *NONSENSE):
+        asked = ""
+    return Beside(asked, kept["branch"], _rules(kept["loop"]), tasks, environ)
+
+
+@cache
+def _rules(*loops: str) -> Mapping[str, str]:
+    """The rules of these loops in words: settings change their numbers, and no words."""
+    return words_by_name(policies(combine([]), loops))
