@@ -1,6 +1,7 @@
 /** A run's page, and a worker's: what it does, what it was told, and how to steer it. */
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { runPath } from "../api.js";
+import { askedOf } from "../format.js";
 import { useKeys } from "../keys.js";
 import { announce, Trouble } from "../parts.js";
 import { address, inRun } from "../router.js";
@@ -26,7 +27,7 @@ export function Run({ me, route, refused, setLink }) {
   const usual = useRef("");
   useEffect(() => {
     if (!recap) return;
-    showState(recap.asked || recap.run, state);
+    showState(askedOf(recap), state);
     if (told && told !== state) announce(`The run is now: ${lookOf(state).word}`);
     setTold(state);
   }, [state, recap?.asked]);

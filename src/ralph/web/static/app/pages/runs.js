@@ -1,7 +1,7 @@
 /** The runs of this machine, live; what waits for a person stands above them. */
 import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { get, runPath } from "../api.js";
-import { age, lastPart, money, moment, plural } from "../format.js";
+import { age, askedOf, lastPart, money, moment, plural } from "../format.js";
 import { Live } from "../live.js";
 import { announce, Command, Empty, Meter, Said, Trouble } from "../parts.js";
 import { address } from "../router.js";
@@ -32,7 +32,7 @@ export function Runs({ me, refused, setLink }) {
       (runs || []).filter(
         (run) =>
           (!state || run.state === state) &&
-          [run.run, run.asked, run.workspace, run.command, run.agent, run.model]
+          [run.run, askedOf(run), run.workspace, run.command, run.agent, run.model]
             .join(" ")
             .toLowerCase()
             .includes(words),
@@ -90,7 +90,7 @@ function changed(runs, { name, data }) {
   if (name === "gone") return runs.filter((run) => !ids.has(run.run));
   for (const old of runs) {
     const run = ids.get(old.run);
-    if (run && run.state !== old.state) announce(`${run.asked || run.run}: ${lookOf(run.state).word}`);
+    if (run && run.state !== old.state) announce(`${askedOf(run)}: ${lookOf(run.state).word}`);
   }
   const fresh = told.filter((/** @type {any} */ one) => !runs.some((run) => run.run === one.run));
   return [...fresh, ...runs.map((run) => ids.get(run.run) || run)];
@@ -127,7 +127,7 @@ function Entry({ run, now }) {
     <li><a class=${`run tone-${look.tone} is-${run.state}`} href=${address("run", run.run)} data-step>
       <${Badge} look=${look} />
       <span class="run-what">
-        <${Said} text=${run.asked || "(nothing is known of what it was to do)"} kind="run-asked" />
+        <${Said} text=${askedOf(run)} kind="run-asked" />
         <span class="run-where soft">
           <span><b>ralph ${run.command}</b></span>
           <bdi title=${run.workspace}>${lastPart(run.workspace || "")}</bdi>
@@ -176,7 +176,7 @@ function AskOfRun({ me, run }) {
   if (!tasks) return null;
   return html`
     <div class="card ask-card">
-      <p class="soft"><a href=${address("run", run.run)}><bdi>${run.asked || run.run}</bdi></a></p>
+      <p class="soft"><a href=${address("run", run.run)}><bdi>${askedOf(run)}</bdi></a></p>
       ${run.asks.map((/** @type {string} */ id) => {
         const task = tasks.find((one) => one.id === id);
         return html`<${Answer} key=${id} me=${me} run=${run.run} task=${id}

@@ -1,6 +1,6 @@
 /** The head of a run's page: what it does or how it ended, and what it has used of its limits. */
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { age, clock, count, duration, money, moment, plural } from "../format.js";
+import { age, askedOf, clock, count, duration, money, moment, plural } from "../format.js";
 import { Command, Lines, Meter, Said } from "../parts.js";
 import { Badge, isLive, lookOf } from "../symbols.js";
 
@@ -16,7 +16,7 @@ export function Header({ recap }) {
         <${Badge} look=${look} big />
         <h1><${Said} text=${recap.outcome || look.word} /></h1>
       </div>
-      ${recap.asked && html`<p class="run-task"><${Said} text=${recap.asked} /></p>`}
+      <p class="run-task"><${Said} text=${askedOf(recap)} /></p>
       ${recap.why && html`<p class="soft"><${Said} text=${recap.why} /></p>`}
       ${recap.pending && html`<p class="told tone-warn">Asked to ${recap.pending.replace("-", " ")}; it has not heard
         that yet.</p>`}
