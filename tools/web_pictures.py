@@ -26,6 +26,7 @@ ARGUMENTS = ("--no-sandbox", "--no-first-run", "--hide-scrollbars")
 DESK, TALL, PHONE = (1200, 860), (1200, 1180), (390, 844)
 RALPH = (sys.executable, "-m", "ralph")
 HANG = {"name": "Bash", "input": {"command": "make test"}, "run": "sleep 600"}
+QUIET: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 # Of each: what it is asked, the turns of its agent, more flags.
 RUNS: tuple[tuple[str, str, list[dict[str, Any]], tuple[str, ...]], ...] = (
     (
@@ -66,28 +67,43 @@ def begin(place: Path, name: str, asked: str, turns: list[Any], flags: tuple[str
         subprocess.run(["git", *words.split()], cwd=project, env=environment(place), check=True)
     agent = install_agent(str(place / "bin" / name), turns)
     command = [*RALPH, "run", "--agent", agent, "-p", asked, *flags]
-    quiet = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-    }
-    return subprocess.Popen(command, cwd=project, env=environment(place), **quiet)  # type: ignore[call-overload]
+    return subprocess.Popen(command, cwd=project, env=environment(place), **QUIET)
+
+
+def earlier(place: Path, days: int = 13) -> None:
+    """What was spent on the days before."""
+    usage = {"input": 9_000, "output": 4_100, "cache_read": 88_000, "cache_write": 0}
+    what = {"profile": "tasks", "role": "work", "agent": "claude", "model": "", "usage": usage}
+    lines = [
+        {
+            **what,
+            "time": time.time() - day * 86_400 - turn * 900,
+            "run": f"earlier-{day}",
+            "iteration": turn + 1,
+            "cost_usd": 0.4 + (day * 37 + turn * 11) % 23 / 10,
+            "seconds": 300.0,
+        }
+        for day in range(1, days)
+        for turn in range(1 + day * 7 % 5)
+    ]
+    ledger = place / "state" / "earlier-00000000" / "ledger.jsonl"
+    ledger.parent.mkdir(parents=True)
+    ledger.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
 
 
 @contextmanager
 def world(place: Path) -> Iterator[str]:
     """Runs of every kind, and a server that shows them: its link."""
+    earlier(place)
     begun = {run[0]: begin(place, *run) for run in RUNS}
     begun["notes"].wait()
     begun["nightly"].wait()
     time.sleep(1)
     begun["api"].send_signal(signal.SIGKILL)
     begun["api"].wait()
-    project = prepare(place, pace=2.0)
+    project = prepare(place, pace=3.0)
     words = ("tasks", "run", "--parallel", "4", "--no-sandbox", "--max-cost", "12", "-m", "60")
-    night = subprocess.Popen(
-        [*RALPH, *words], cwd=project, env=environment(place), stderr=subprocess.DEVNULL
-    )
+    night = subprocess.Popen([*RALPH, *words], cwd=project, env=environment(place), **QUIET)
     web = subprocess.Popen(
         [*RALPH, "web", "--json"], cwd=place, env=environment(place), stdout=subprocess.PIPE
     )
@@ -132,17 +148,20 @@ def take(link: str) -> None:
         phone.get_by_text("which database").first.wait_for()
         save(phone, "phone")
         opened(DESK, place=run).wait_for_timeout(12_000)
-        save(opened(TALL, "dark", run), "log")
-        save(opened(PHONE, "dark", f"{run}/board"), "phone-board")
+        worker = opened(TALL, "dark", f"{run}/log")
+        worker.locator(".at-work a").first.click()
+        worker.locator(".line").nth(10).wait_for()
+        save(worker, "log")
+        board = opened(PHONE, "dark", f"{run}/board")
+        board.locator(".strip").evaluate("one => one.scrollIntoView()")
+        save(board, "phone-board")
         save(opened(TALL, place=f"{run}/board"), "board")
         save(opened(TALL, "dark", f"{run}/charts"), "charts")
         save(opened(DESK, place=f"{run}/workers"), "workers")
         claim = opened(TALL, place=f"{run}/iterations")
-        claim.get_by_role("button", name="claims not believed").click()
-        claim.locator(".iteration-head").first.click()
+        claim.locator(".is-disbelieved .iteration-head").click()
         claim.locator(".verdict").wait_for()
-        claim.locator(".iteration").first.scroll_into_view_if_needed()
-        claim.evaluate("() => document.querySelector('.iteration').scrollIntoView()")
+        claim.locator(".is-disbelieved").evaluate("one => one.scrollIntoView()")
         save(claim, "claim")
         save(opened(DESK, place="/spending"), "spending")
         browser.close()

@@ -14,7 +14,7 @@ import { Iterations } from "../run/iterations.js";
 import { Log } from "../run/log.js";
 import { Signals } from "../run/signals.js";
 import { Strip } from "../run/strip.js";
-import { Workers } from "../run/workers.js";
+import { AtWork, Workers } from "../run/workers.js";
 import { Answer } from "../steer.js";
 import { isLive, lookOf } from "../symbols.js";
 import { showState } from "../title.js";
@@ -47,8 +47,8 @@ export function Run({ me, route, refused, setLink }) {
       ${route.lead && html`<a href=${address("run", route.lead)}>${route.lead}</a>`}
       <span aria-current="page">${recap.run}</span>
     </nav>
-    <${Header} recap=${recap} />
-    ${asks.length > 0 && html`<section class="asks" aria-labelledby="asks-title">
+    <${Header} recap=${recap} isWhole=${tab.name === "iterations"} />
+    ${asks.length > 0 && tab.name !== "board" && html`<section class="asks" aria-labelledby="asks-title">
       <h2 id="asks-title">Waiting for you</h2>
       ${asks.map((/** @type {any} */ task) => html`<div class="card ask-card" key=${task.id}>
         <${Answer} me=${me} run=${route.lead || recap.run} task=${task.id} title=${task.title}
@@ -68,7 +68,8 @@ export function Run({ me, route, refused, setLink }) {
 function tabsOf(recap) {
   const tabs = [
     { name: "log", word: "Log", count: 0,
-      show: (/** @type {any} */ props) => html`<${Log} ...${props} isLive=${isLive(props.recap.state)} />` },
+      show: (/** @type {any} */ props) => html`<${AtWork} ...${props} />
+        <${Log} ...${props} isLive=${isLive(props.recap.state)} />` },
     { name: "iterations", word: "Iterations", count: recap.iterations.length,
       show: (/** @type {any} */ props) => html`<${Iterations} ...${props} />` },
     { name: "board", word: "Board", count: recap.tasks.length,
@@ -79,6 +80,6 @@ function tabsOf(recap) {
     { name: "signals", word: "Signals", count: recap.steered.length,
       show: (/** @type {any} */ props) => html`<${Signals} ...${props} />` },
   ];
-  const empty = { board: !recap.tasks.length, workers: !recap.lanes.length && recap.workers < 2 };
+  const empty = { board: !recap.tasks.length || Boolean(recap.lead), workers: !recap.lanes.length && recap.workers < 2 };
   return tabs.filter((tab) => !empty[/** @type {keyof typeof empty} */ (tab.name)]);
 }
