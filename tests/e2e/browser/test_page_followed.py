@@ -119,3 +119,39 @@ def test_a_cut_connection_loses_no_line_and_shows_none_twice(
     for words in ("word 0", "end 0", "word 1", "end 1", "word 2", "end 2"):
         assert log.get_by_text(words).count() == 1
     run.end()
+
+
+def test_tabs_in_the_background_leave_connections_to_the_next_one(
+    look: Look, web: Web, repo: Path
+) -> None:
+    """A browser has six for one server."""
+    prepare(repo, waiting(repo.parent / "gate", text=["I begin.", "."]))
+    run = Running(repo, "run", "-p", "Say words")
+    first = look()
+    tabs = [first.context.new_page() for _ in range(5)]
+    for tab in tabs:
+        tab.clock.install()
+        tab.add_init_script(
+            "Object.defineProperty(document, 'hidden', { get: () => Boolean(window.isAway) })"
+        )
+        tab.goto(web.link)
+        tab.locator(".run", has_text="Say words").wait_for()
+        tab.evaluate("() => { window.isAway = true }")
+        tab.clock.fast_forward(70_000)
+        tab.clock.run_for(5000)
+    first.get_by_text("live", exact=True).wait_for()
+    last = first.context.new_page()
+    last.goto(web.link)
+    last.locator(".run", has_text="Say words").click()
+    last.locator(".log").get_by_text("I begin.").wait_for()
+
+    run.send(signal.SIGKILL)
+    last.locator(".run-head .badge", has_text="crashed").wait_for()
+    while not tabs[1].title().startswith("0 running"):  # it looks in now and then
+        tabs[1].clock.run_for(1000)
+    for tab in tabs:
+        tab.evaluate(
+            "() => { window.isAway = false; document.dispatchEvent(new Event('visibilitychange')) }"
+        )
+        tab.clock.run_for(5000)
+    tabs[0].locator(".run.is-crashed").wait_for()

@@ -57,7 +57,7 @@ def test_a_note_reaches_the_next_prompt_and_a_stop_takes_two_presses(
 
     page.get_by_label("Note for the next prompt").fill("Mind the gap.")
     page.get_by_role("button", name="Send note").click()
-    page.get_by_role("region", name="Steer").get_by_text("Told with the next prompt.").wait_for()
+    page.locator(".controls .told", has_text="next prompt").wait_for()
     page.get_by_role("link", name="Signals").click()
     row = page.get_by_role("row", name=re.compile("Mind the gap"))
     row.get_by_text("pending").wait_for()
