@@ -222,8 +222,8 @@ def test_each_worker_has_a_page_of_its_own(project: Project, server: WebServer) 
 
 def test_fifty_clients_hear_the_same(tmp_path: Path, server: WebServer) -> None:
     """One reader for all of them: a client costs a place, and no memory grows with it."""
-    project = Path(os.environ["RALPH_STATE_DIR"]) / "shop-12345678"
-    run = project / "runs" / "20260101-000000-0000"
+    shop = Path(os.environ["RALPH_STATE_DIR"]) / "shop-12345678"
+    run = shop / "runs" / "20260101-000000-0000"
     (run / "signals").mkdir(parents=True)
     journal = FileJournal(str(run / "journal.jsonl"))
     journal.record(Started(1.0, run.name, "harness", "/shop", 1, "0"))
