@@ -135,6 +135,18 @@ def test_a_run_that_goes_on_is_reported_as_it_is(workspace: Path, here: Here) ->
     assert going_on.end().code == 0
 
 
+def test_attempts_of_a_supervised_task_are_reported(here: Here, workspace: Path) -> None:
+    fails = '[ -e x ] && touch "$TASK_FOLDER/DONE"; touch x; [ -e "$TASK_FOLDER/DONE" ]'
+    agent = program(workspace.parent / "agent", f"echo '{EVIL}'; {fails}")
+    words = ("--task-dir", "shop/login", "--restart-delay", "0", "-p", "Build it", "--", agent)
+    assert here("supervise", *words).code == 0
+    page = here("report", "-o", "-").out
+    assert ">Completed<" in page
+    assert page.count('<details class="turn ') == 2
+    assert "Build it" in page
+    assert "&lt;script&gt;" in page
+
+
 def test_a_journal_that_was_edited_is_part_of_the_report(here: Here, ended: str) -> None:
     (journal,) = journals()
     text = journal.read_text()

@@ -93,7 +93,7 @@ def _tiles(recap: Recap) -> Iterator[Markup]:
     if any(task.files for task in recap.tasks):
         added = sum(task.added for task in recap.tasks)
         removed = sum(task.removed for task in recap.tasks)
-        yield _tile("Lines", f"+{number(added)}", f"and −{number(removed)}")
+        yield _tile("Lines", f"+{number(added)}", f"and −{number(removed)}" if removed else "")
 
 
 def _tile(name: str, amount: str, words: str, meter: Markup = EMPTY) -> Markup:

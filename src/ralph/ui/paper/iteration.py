@@ -44,25 +44,30 @@ class Room:
     checks: int
     patch: int
     entries: int
+    is_bare: bool = False  # there is room for the verdict alone
 
 
 def room_of(total: int) -> Room:
     """The shares of so many bytes. Where they are few lists are short: elements take room too."""
     tenth = total // 10
     patch, log = total * 23 // 100, total * 35 // 100
-    return Room(tenth, tenth, tenth, log, tenth, patch, max(2, min(_MOST, total // 800)))
+    return Room(
+        tenth, tenth, tenth, log, tenth, patch, max(2, min(_MOST, total // 800)), total == 0
+    )
 
 
 def iteration_part(iteration: Iteration, id_: str, room: Room) -> Markup:
     """The fold of an iteration; `id_` is where links lead to."""
     look = look_of(iteration)
-    sections = (
-        ("verdict", "Verdict", _verdict(iteration, look, room)),
-        ("told", "What it was told", _told(iteration, room)),
-        ("did", "What it said and did", _did(iteration, room)),
-        ("checked", "Checks", _checks(iteration.checks, room)),
-        ("changed", "Changes", diff_part(iteration.diff, room.patch, 2 * room.entries)),
-    )
+    sections = [("verdict", "Verdict", _verdict(iteration, look, room))]
+    if not room.is_bare:
+        changes = diff_part(iteration.diff, room.patch, 2 * room.entries)
+        sections += [
+            ("told", "What it was told", _told(iteration, room)),
+            ("did", "What it said and did", _did(iteration, room)),
+            ("checked", "Checks", _checks(iteration.checks, room)),
+            ("changed", "Changes", changes),
+        ]
     inside = (
         tag("section", tag("h4", title), part, class_=class_)
         for class_, title, part in sections
@@ -234,11 +239,21 @@ def _tool(item: Item, most: int) -> Markup:
 
 
 def _checks(checks: tuple[Check, ...], room: Room) -> Markup:
-    """The gates that ran, each with its end and its output."""
-    told = [text for check in checks[: room.entries] for text in (check.output, *check.objections)]
+    """The gates that ran, each with its end and its output; those that only passed in a line."""
+    at_once = [check.gate for check in checks if _is_quick(check)]
+    slow = tuple(check for check in checks if not _is_quick(check))
+    told = [text for check in slow[: room.entries] for text in (check.output, *check.objections)]
     most = fair(map(len, told), room.checks - _OVERHEAD * len(told))
-    rows = several(checks, lambda check: _check(check, most, room), room.entries)
+    rows = several(slow, lambda check: _check(check, most, room), room.entries)
+    if at_once:
+        names = foreign(cut(", ".join(at_once), 400))
+        word = tag("span", " passed", class_="ending")
+        rows.append(tag("li", mark(ACCEPTED, "passed"), " ", names, word, class_="passed"))
     return tag("ul", *rows, class_="checks") if rows else EMPTY
+
+
+def _is_quick(check: Check) -> bool:
+    return check.seconds < 0.05 and not (check.objections or check.output)
 
 
 def _check(check: Check, most: int, room: Room) -> Markup:
@@ -253,7 +268,8 @@ def _check(check: Check, most: int, room: Room) -> Markup:
             tag("span", f" {duration(check.seconds)}", class_="quiet"),
         )
     )
-    told = [text for text in check.objections if text.strip() and text not in check.output]
+    said = (text for text in check.objections if text.strip() and text not in check.output)
+    told = [text for text in said if check.code is None or "\n" in text or code not in text]
     texts = joined(tag("div", _long(text, most)) for text in told[: room.entries])
     output = quoted(check.output, most, check.log) if check.output.strip() else EMPTY
     fold = folded(line, texts, output, open=bool(check.objections), class_="check")
