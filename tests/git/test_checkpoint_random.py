@@ -100,6 +100,8 @@ def in_git(top: Path, number: int, how: str, name: str) -> None:
 @example([("write", "a/.gitignore", "a")], [("init", "a", "a")])
 @example([("write", "a/.gitignore", "a")], [("write", "b", "a"), ("init", "a", "a")])
 @example([], [("write", "a/.gitignore", "a"), ("init", "a", "a")])
+@example([], [("write", "a/.gitignore", "a"), ("init", "a", "a"), ("unborn", "a", "a")])
+@example([("write", "a/.gitignore", "a")], [("init", "a", "a"), ("unborn", "a", "a")])
 @example([("remove", "b", "a")], [("init", "b", "a")])
 @example([], [("remove", "a", "a"), ("init", "a/one", "a")])
 @settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))

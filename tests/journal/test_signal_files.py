@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from ralph.kernel.world import ANSWER, NOTE, RESUME, Origin, Signals
-from ralph.processes import signals
 from ralph.processes.signals import LONGEST_NOTE, SignalFiles
 
 
@@ -112,7 +111,7 @@ def test_a_file_is_read_once(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> 
         opened.append(path)
         return real(path, flags, *more)
 
-    monkeypatch.setattr(signals.os, "open", counted)
+    monkeypatch.setattr(os, "open", counted)
     before = files.signals()
     assert files.signals() == before
     assert len(opened) == 1

@@ -277,6 +277,19 @@ def test_a_run_that_stays_paused_is_wired_anew_the_next_time() -> None:
     assert isinstance(state.verdict, Wait)
 
 
+def test_settings_are_not_read_again_in_the_middle_of_a_turn() -> None:
+    """It may have changed them: what it did is judged and settled first."""
+    desk = paused_desk()
+    desk.clock.during_rest = lambda: desk.says(asked(STOP), paused=True)
+    desk.run()
+    facts = desk.journal.facts
+    judged = next(n for n, fact in enumerate(facts) if isinstance(fact, Decided) and n > 2)
+    settled = next(n for n, fact in enumerate(facts) if isinstance(fact, Settled))
+    assert isinstance(facts[judged - 1], Asked)
+    reread = [replay(facts[:end]).rereads for end in range(judged, settled + 2)]
+    assert reread == [*(len(reread) - 1) * [False], True]
+
+
 # ------------------------------------------------------------------ around them
 
 

@@ -125,3 +125,23 @@ def test_schema_and_loader_agree(tmp_path: Path, document: Json, sound: bool) ->
     else:
         with pytest.raises(ConfigError):
             load(workspace)
+
+
+def test_what_has_changed_between_two_readings(tmp_path: Path) -> None:
+    """ADR 38: by dotted names, what is in force; what was only written in another way is the
+    same, and no secret is told."""
+    before = load(lay(tmp_path, {**SECRETS, "maximumIterations": 10, "timeout": "90s"}))
+    env = {"set": {"API_KEY": "hunter23hunter23"}}
+    rails = [{"command": "make test"}]
+    after = load(
+        lay(tmp_path, {"agent": {"env": env}, "guardrails": rails, "timeout": 90, "maxCost": 2})
+    )
+    assert explain.changes(before, before) == ()
+    changed = {name: (was, now) for name, was, now in explain.changes(before, after)}
+    assert changed == {
+        "agent.env.set.API_KEY": ('"[redacted]"', '"[redacted]"'),
+        "agent.flags": ('["--key", "[redacted]"]', "[]"),
+        "guardrails": ("[]", '[{"command": "make test"}]'),
+        "maxCost": ("null", "2"),
+        "notify.urls": ('["[redacted]"]', "[]"),
+    }

@@ -9,6 +9,7 @@ import pytest
 from ralph.kernel.claims import Claim
 from ralph.kernel.events import Failure
 from ralph.kernel.facts import (
+    Asked,
     Began,
     Checked,
     Checking,
@@ -35,8 +36,19 @@ from ralph.kernel.verdict import (
     Verdict,
     Wait,
 )
+from ralph.kernel.world import (
+    ANSWER,
+    NOTE,
+    PAUSE,
+    RESUME,
+    STOP,
+    STOP_NOW,
+    Origin,
+    Request,
+    Signals,
+)
 from ralph.ui.lines import Briefing
-from ralph.ui.narration import narrate
+from ralph.ui.narration import heard, narrate
 
 NOW = 1_700_000_000.0
 BRIEFING = Briefing(
@@ -381,3 +393,63 @@ def test_what_came_out_of_a_sandbox(landed: Landed, lines: list[str]) -> None:
     assert told(BEGAN, Ended(NOW, Turn()), Landed(NOW, kept=True), verbose=True) == [
         "Sandbox: 0 changes"
     ]
+
+
+# ------------------------------------------------------------------ steering
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Request("1", NOTE, Origin.WEB, text="Use tabs."), "Note from web: Use tabs."),
+        (Request("1", NOTE, text="a\n\n\x1b[31mb", task="T-1"), "Note from cli for T-1: a b"),
+        (Request("1", NOTE, text="x" * 900), f"Note from cli: {'x' * 197}..."),
+        (Request("1", STOP, Origin.WEB), "Asked to stop (web)"),
+        (Request("1", STOP_NOW), "Asked to stop now"),
+        (Request("1", PAUSE, Origin.MCP), "Asked to pause (mcp)"),
+        (Request("1", PAUSE, text="no agent"), "Stays paused: no agent"),
+        (Request("1", RESUME, Origin.WATCH), "Asked to go on (watch)"),
+        (Request("1", ANSWER, Origin.WEB, text="Tabs.", task="T-1"), "Answer to T-1 (web): Tabs."),
+    ],
+)
+def test_whoever_asks_is_named(request_: Request, words: str) -> None:
+    """ADR 38: unless it was typed, which is what people do."""
+    assert told(STARTED, Asked(NOW, request_)) == [words]
+
+
+def test_settings_that_were_read_again_are_told() -> None:
+    changed = (("maxCost", "null", "2"), ("guardrails", "[]", f'["{"x" * 200}"]'))
+    first, cost, rails = told(STARTED, BEGAN, Resumed(NOW + 5, 8, changed=changed))
+    assert first == "Resumed: iteration 1/10 was cut off"
+    assert cost == "  maxCost is now 2 (was null)"
+    assert rails == f'  guardrails is now ["{"x" * 95}... (was [])'
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (Signals(1), "Asked to stop: the run ends after the current operation"),
+        (
+            Signals(1, requests=(Request("1", STOP, Origin.WEB),)),
+            "Asked to stop (web): the run ends after the current operation",
+        ),
+        (
+            Signals(2, requests=(Request("2", STOP_NOW, Origin.WATCH),)),
+            "Asked to stop (watch): the run ends at once",
+        ),
+        (
+            Signals(paused=True, requests=(Request("1", PAUSE, Origin.WEB),)),
+            "Asked to pause (web): the run pauses before its next turn",
+        ),
+    ],
+)
+def test_what_is_asked_is_told_at_once(now: Signals, words: str) -> None:
+    assert [line.text for line in heard(Signals(), now)] == [words]
+
+
+def test_who_lets_a_run_go_on_is_named() -> None:
+    was = Signals(paused=True, requests=(Request("1", PAUSE, Origin.CLI),))
+    now = Signals(requests=(Request("2", RESUME, Origin.WEB),))
+    assert [line.text for line in heard(was, now)] == ["Asked to go on (web)"]
+    again = Signals(paused=True, requests=(Request("3", PAUSE, text="bad settings"),))
+    assert list(heard(Signals(), again)) == [], "that was said in other words"

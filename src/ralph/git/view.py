@@ -225,7 +225,9 @@ class View(Repository):
         there = (*seen.there, *(p for p in seen.removed if _is_there(self.place.path(p))))
         inner = {p for p in (*seen.added, *there) if is_repository(self.place.path(p))}
         links = self._links({*inner, *(p.rstrip("/") for p in seen.apart if p.endswith("/"))}, head)
-        lost = self._elsewhere(seen) | (inner - links)
+        elsewhere = self._elsewhere(seen)
+        lost = {p for p in seen.added if is_among(p, elsewhere)} | (inner - links)
+        there = tuple(path for path in there if not is_among(path, elsewhere))
         if seen.added:
             words = ("check-ignore", "--no-index", "-z", "--stdin")
             lost.update(nul_split(self.run(*words, stdin=nul_joined(seen.added)).output))
@@ -234,24 +236,23 @@ class View(Repository):
             head=head,
             there=(*(path for path in there if path not in {*lost, *links}), *sorted(links)),
             gone=(*seen.gone, *sorted(lost)),
-            apart=tuple(path for path in seen.apart if path.rstrip("/") not in links),
+            apart=tuple(
+                path for path in (*seen.apart, *elsewhere) if path.rstrip("/") not in links
+            ),
         )
 
-    def _elsewhere(self, seen: TreeStatus) -> set[str]:
-        """Added paths in a directory that is a repository of its own now. Git goes on to see what
-        is in there if it knows other files of it."""
-        found: dict[str, set[str]] = {}
+    def _elsewhere(self, seen: TreeStatus) -> frozenset[str]:
+        """Directories that are repositories of their own now, and of which no commit has a file.
+        Git would go on to see what is in there, because our index knows some of it."""
+        found = set[str]()
         for path in seen.added:
             above = os.path.dirname(path)
             while above and not is_repository(self.place.path(above)):
                 above = os.path.dirname(above)
-            if above:
-                found.setdefault(above, set()).add(path)
+            found |= {above} if above else set()
         words, known = ("--literal-pathspecs", "ls-files", "-z", "--"), {*seen.added, *seen.gone}
-        alone = (
-            paths for above, paths in found.items() if known.issuperset(self.names(*words, above))
-        )
-        return set().union(*alone)
+        alone = (above for above in found if known.issuperset(self.names(*words, above)))
+        return frozenset(f"{above}/" for above in alone)
 
     def _links(self, inner: set[str], head: str) -> set[str]:
         """Those of the inner repositories that are submodules of this one."""

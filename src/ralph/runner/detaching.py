@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from ralph.errors import StateError, failing
 from ralph.files.state_dir import writing_state
@@ -49,7 +50,8 @@ def detach(begin: Callable[[Callable[[str], Reader]], int], *, stdin: bool) -> D
     if not pid:
         os.close(hears)
         _leave_terminal(said, stdin=stdin)
-        return begin(lambda directory: _Beginning(directory, said, tells))
+        # A run that is wired anew asks again, and has begun long since.
+        return begin(cache(lambda directory: _Beginning(directory, said, tells)))
     os.close(tells)
     try:
         directory = _heard(hears)

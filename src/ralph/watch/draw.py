@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ralph.journal.life import Life
-from ralph.kernel.value import replace
+from ralph.kernel.value import replace, value
 from ralph.text.plain import columns, one_line, safe, shorten, without_escapes
 from ralph.text.words import counted, duration, elapsed, money, number
 from ralph.ui.closing import closing_lines
@@ -19,10 +19,13 @@ from ralph.ui.status.listing import Entry as Listed
 from ralph.ui.status.report import age, doing_words
 from ralph.ui.style import Mark, Style, Tone
 from ralph.watch.model import GateView, View
+from ralph.watch.wrap import wrapped
 
 _LONGEST = 1000  # characters of others' words
 NARROWEST = 10  # columns
 _STATE = 11
+_LABEL = 12
+_ASKED, _ROWS = 2, 3  # questions that are shown, and rows of each
 _BAR = 12  # columns
 _GAP = "   "
 _TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
@@ -31,12 +34,23 @@ Said = Callable[[Any], str]
 _OK, _BAD, _RUNS = ("✓", "ok"), ("✗", "FAILED"), ("…", "...")
 
 
-def head(view: View, style: Style, width: int, most: int, frame: int = 0) -> list[str]:
-    """What stands above the log: the run, what is spent of what may be, gates, and in at most
-    about `most` lines what goes on, who asks, or how it ended."""
-    lines = [_title(view, style, width), *_about(view, style, width)]
-    lines += _gauges(view, style, width) + _gates(view, style, width)
-    return [*lines, *_moments(view, style, width, max(3, most - len(lines)), frame)]
+def head(
+    view: View, style: Style, width: int, most: int, frame: int = 0, *, airy: bool = False
+) -> list[str]:
+    """What stands above the log, or beside it: the run, what is spent of what may be, gates, who
+    asks, and in about `most` lines in all, what goes on or how it ended. `airy` has empty lines."""
+    parts = [
+        [_title(view, style, width), *_about(view, style, width)],
+        [
+            *_gauge_lines(view, style, width, airy=airy),
+            *_gates(view, style, width, airy=airy),
+        ],
+        list(_asked(view, style, width)),
+    ]
+    room = max(3, most - sum(len(part) + airy for part in parts))
+    parts.append(list(_moments(view, style, width, room, frame)))
+    gap = [""] if airy else []
+    return [line for part in parts if part for line in (*part, *gap)]
 
 
 def _title(view: View, style: Style, width: int) -> str:
@@ -68,8 +82,7 @@ def _about(view: View, style: Style, width: int) -> Iterator[str]:
     words = [_home(started.workspace), agent]
     task = report.assignment
     if task is not None:
-        title = task.title or (report.state.task if task.task == "prompt" else "")
-        words.append(f"{task.task}: {title}" if title else task.task)
+        words.append(f"{task.task}: {task.title}" if task.title else task.task)
     yield _cut(between.join(filter(None, words)), Tone.FAINT, style, width)
 
 
@@ -78,44 +91,70 @@ def _home(path: str) -> str:
     return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
 
 
-def _gauges(view: View, style: Style, width: int) -> list[str]:
-    """Iterations, time and money against their limits, as bars; side by side as far as they fit."""
+@value
+class Gauge:
+    """An amount, and its share of what may be; None where there is no limit."""
+
+    name: str
+    words: str
+    share: float | None = None
+
+    @classmethod
+    def of(cls, name: str, amount: float, limit: float | None, said: Said) -> "Gauge":
+        if not limit:
+            return cls(name, said(amount))
+        words = f"{said(amount)}/{said(limit)}"
+        return cls(name, words, min(1.0, max(0.0, amount / limit)))
+
+
+def _gauges(view: View) -> Iterator[Gauge]:
+    """Iterations, time and money against their limits, and what is counted beside."""
     report, spent, limits = view.report, view.spent, view.report.limits
     if report.started is None:
-        return []
+        return
     turns = spent.iterations if report.is_crew else report.iteration
     name = view.briefing.turn.capitalize() + ("s" if report.is_crew else "")
-    gauges = [
-        _gauge(f"{name} {turns}", turns, limits.iterations, str, style),
-        _gauge(f"Time {elapsed(spent.seconds)}", spent.seconds, limits.seconds, duration, style),
-    ]
+    yield Gauge.of(name, turns, limits.iterations, str)
+    yield Gauge.of("Time", spent.seconds, limits.seconds, elapsed)
     if spent.dollars or limits.dollars:
-        plus = "+" if spent.uncounted else ""  # it was at least that
-        words = f"Money {money(spent.dollars)}{plus}"
-        gauges.append(_gauge(words, spent.dollars, limits.dollars, money, style))
+        found = Gauge.of("Money", spent.dollars, limits.dollars, money)
+        more = f", {counted(spent.uncounted, 'turn')} unknown" if spent.uncounted else ""
+        yield replace(found, words=found.words + more)
     if tokens := spent.usage.all_input + spent.usage.output:
-        gauges.append(f"Tokens {number(tokens)}")
+        yield Gauge("Tokens", number(tokens))
     if view.briefing.tasks:
-        gauges.append(f"Tasks {report.tally.words}")
-    return packed(gauges, width)
+        yield Gauge("Tasks", report.tally.words)
 
 
-def _gauge(words: str, amount: float, limit: float | None, said: Said, style: Style) -> str:
-    if not limit:
-        return words
-    share = min(1.0, max(0.0, amount / limit))
-    full = min(_BAR, int(share * _BAR + 0.5)) or int(amount > 0)
-    look = 0 if style.emoji else 1
+def _gauge_lines(view: View, style: Style, width: int, *, airy: bool) -> list[str]:
+    """Side by side as far as they fit, or one below the other."""
+    gauges = list(_gauges(view))
+    if not airy:
+        return packed([f"{each.name} {each.words}{_bar(each, style)}" for each in gauges], width)
+    widest = max((len(each.words) for each in gauges if each.share is not None), default=0)
+    return [
+        f"{each.name:<{_LABEL}}{each.words:<{widest}}{_bar(each, style)}".rstrip()
+        for each in gauges
+    ]
+
+
+def _bar(gauge: Gauge, style: Style) -> str:
+    share = gauge.share
+    if share is None:
+        return ""
+    full, look = int(share * _BAR + 0.5) or int(share > 0), 0 if style.emoji else 1
     tone = Tone.BAD if share >= 0.95 else Tone.NOTICE if share >= 0.8 else Tone.GOOD
     rest = style.paint(_EMPTY[look] * (_BAR - full), Tone.FAINT)
-    return f"{words}/{said(limit)} {style.paint(_FULL[look] * full, tone)}{rest}"
+    return f" {style.paint(_FULL[look] * full, tone)}{rest}"
 
 
-def _gates(view: View, style: Style, width: int) -> list[str]:
+def _gates(view: View, style: Style, width: int, *, airy: bool) -> list[str]:
     if not view.gates:
         return []
+    label = f"{'Gates':<{_LABEL if airy else 7}}"
     words = [_gate(gate, view.report.now, style) for gate in view.gates]
-    return packed([style.paint("Gates", Tone.FAINT), *words], width, "  ")
+    first, *more = packed(words, width - len(label), "  ")
+    return [style.paint(label, Tone.FAINT) + first, *(" " * len(label) + row for row in more)]
 
 
 def _gate(gate: GateView, now: float, style: Style) -> str:
@@ -125,6 +164,24 @@ def _gate(gate: GateView, now: float, style: Style) -> str:
         return style.paint(f"{_RUNS[look]} {name} {elapsed(now - gate.since)}", Tone.CALL)
     mark, tone = (_OK, Tone.GOOD) if gate.ok else (_BAD, Tone.BAD)
     return style.paint(f"{mark[look]} {name} {duration(gate.seconds)}", tone)
+
+
+def _asked(view: View, style: Style, width: int) -> Iterator[str]:
+    """The requests of people that are not heard yet, and the questions to them."""
+    report = view.report
+    if not report.live:
+        return
+    asked = report.asked
+    if asked.cancels or (asked.paused and report.life is not Life.PAUSED):
+        how = "at once" if asked.cancels > 1 else "after the current operation"
+        words = f"stops {how}" if asked.cancels else "pauses before the next turn"
+        yield _cut(f"Asked: it {words}", Tone.NOTICE, style, width)
+    if view.notes:
+        yield _cut(f"{counted(view.notes, 'note')} for the next prompt", Tone.NOTICE, style, width)
+    for asks in view.asks[:_ASKED]:
+        rows = wrapped(tidy(f"{asks.task} asks: {asks.text}", _LONGEST), width)
+        shown = rows if len(rows) <= _ROWS else [*rows[: _ROWS - 1], " ".join(rows[_ROWS - 1 :])]
+        yield from (_cut(row, Tone.NOTICE, style, width) for row in shown)
 
 
 def _moments(view: View, style: Style, width: int, most: int, frame: int) -> Iterator[str]:
@@ -139,19 +196,11 @@ def _moments(view: View, style: Style, width: int, most: int, frame: int) -> Ite
         lost = Line(f"Crashed: {doing_words(report)}", Tone.BAD)
         yield from _shown((lost, Line(f"Go on: ralph resume {report.run}")), style, width)
         return
-    asked = report.asked
-    if asked.cancels or (asked.paused and report.life is not Life.PAUSED):
-        how = "at once" if asked.cancels > 1 else "after the current operation"
-        words = f"stops {how}" if asked.cancels else "pauses before the next turn"
-        yield _cut(f"Asked: it {words}", Tone.NOTICE, style, width)
-    if view.notes:
-        yield _cut(f"{counted(view.notes, 'note')} for the next prompt", Tone.NOTICE, style, width)
-    for asks in view.asks[:2]:
-        yield _cut(f"{asks.task} asks: {asks.text}", Tone.NOTICE, style, width)
     shown = view.moments if len(view.moments) <= most else view.moments[: most - 1]
     for moment in shown:
-        tidied = replace(moment, what=tidy(moment.what, _LONGEST))
-        yield fitted(tidied, frame, style, width)
+        more = tuple(tidy(words, _LONGEST) for words in moment.more)
+        what, which = tidy(moment.what, _LONGEST), tidy(moment.which, _LONGEST)
+        yield fitted(replace(moment, what=what, which=which, more=more), frame, style, width)
     if hidden := len(view.moments) - len(shown):
         yield _cut(f"and {counted(hidden, 'more worker')}", Tone.FAINT, style, width)
 
@@ -195,7 +244,9 @@ def _list_row(entry: Listed, now: float, style: Style, width: int) -> str:
     )
     dots = style.mark(Mark.ELLIPSIS)
     if columns(place) > room:  # the end of a path tells more than its beginning
-        place = (dots + place[len(place) - room + len(dots) :]) if room > len(dots) else ""
+        while place and columns(dots + place) > room:
+            place = place[1:]
+        place = dots + place if room > len(dots) else ""
     return before + style.paint(f"{entry.state:<{_STATE}}", tone_of(entry.state)) + after + place
 
 
@@ -220,7 +271,8 @@ def short_lines(view: View, style: Style) -> list[str]:
         return [_cut(line.text, line.tone, style, whole) for line in lines]
     is_so = "crashed" if report.life is Life.CRASHED else f"is {report.life.value}"
     words = f"Run {report.run} {is_so}: {doing_words(report)}"
-    shown = [_cut(words, tone_of(view.state), style, whole), *_gauges(view, style, width)]
+    shown = [_cut(words, tone_of(view.state), style, whole)]
+    shown += _gauge_lines(view, style, width, airy=False)
     shown += [_cut(f"{a.task} asks: {a.text}", Tone.NOTICE, style, whole) for a in view.asks]
     if report.live:
         return [*shown, f"Watch it: ralph watch {report.run}", f"End it:   ralph stop {report.run}"]

@@ -47,12 +47,12 @@ class Follower:
             self._reading = self._told.new() if self._gone < _ENDED else iter(())
         try:
             for entries in self._reading:
-                for entry in entries:
-                    self.lines.append(entry)
+                self._add(entries)
                 if time.monotonic() > until:
                     return
             if self._gone + 1 == _ENDED:
-                self._add(self._told.end())
+                for entries in self._told.end():
+                    self._add(entries)
         except StateError as error:
             self.problem = f"{error.message}. {error.remedy}".strip()
         self._reading, self.caught_up = None, True
@@ -63,9 +63,10 @@ class Follower:
         """True if there will be no more of it: it has ended, or its process is gone."""
         return self.problem != "" or (self._gone >= _ENDED and not self.run.live)
 
-    def _add(self, told: Iterator[list[Entry]]) -> None:
-        for entries in told:
-            for entry in entries:
+    def _add(self, entries: list[Entry]) -> None:
+        """Several agents take turns at every line: empty ones part nothing."""
+        for entry in entries:
+            if entry.line.text or not entry.task:
                 self.lines.append(entry)
 
     def view(self) -> View:

@@ -3,10 +3,11 @@ outside go in, a `View` comes out. Nothing here reads a file or a clock."""
 
 from collections.abc import Sequence
 
-from ralph.journal.life import Account, Life, life_of
+from ralph.journal.life import Account, life_of
 from ralph.journal.runs import Run
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import (
+    Asked,
     Assigned,
     Began,
     Checked,
@@ -22,13 +23,13 @@ from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cause, Park
-from ralph.kernel.world import NOTE, Signals
+from ralph.kernel.world import ANSWER, NOTE, Signals
 from ralph.text.plain import clean, one_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
 from ralph.ui.replay import Days, LineTeller, LogLine
-from ralph.ui.status.listing import ASKING, COMMANDS
-from ralph.ui.status.report import Report
+from ralph.ui.status.listing import COMMANDS, state_word
+from ralph.ui.status.report import Report, life_with_workers
 from ralph.ui.style import Style
 
 
@@ -77,11 +78,10 @@ class View:
     @property
     def state(self) -> str:
         """The state as `ralph list` has it."""
-        report = self.report
-        if report.state.stop is not None:
-            return report.state.stop.reason.value
-        asks = self.asks and report.life is not Life.PAUSED
-        return ASKING if asks and report.live else report.life.value
+        stop = self.report.state.stop
+        if stop is not None:
+            return stop.reason.value
+        return state_word(self.report, tuple(each.task for each in self.asks))
 
     @property
     def command(self) -> str:
@@ -163,13 +163,9 @@ class Track:
     def report(self, seen: Seen, workers: "tuple[Report, ...]" = ()) -> Report:
         """All that is known of it, as `ralph status` has it."""
         account = Account(self.started, self.state, self._doing, None, seen.problem)
-        life = life_of(account, seen.asked, seen.now, live=seen.pid is not None)
-        if life is Life.RUNNING and self.started and self.started.workers > 1 and seen.asked.paused:
-            at_work = {worker.life for worker in workers} & {Life.RUNNING, Life.WAITING}
-            life = life if at_work else Life.PAUSED  # it pauses by its workers
-        return Report(
+        report = Report(
             run=self._run.id,
-            life=life,
+            life=life_of(account, seen.asked, seen.now, live=seen.pid is not None),
             directory=self._run.directory,
             journal=self._run.journal,
             now=seen.now,
@@ -183,6 +179,7 @@ class Track:
             workers=workers,
             ahead=seen.ahead,
         )
+        return replace(report, life=life_with_workers(report))
 
 
 class Model:
@@ -211,6 +208,8 @@ class Model:
         match fact:
             case Began() | Assigned():
                 self._asks.pop(fact.assignment.task, None)
+            case Asked(request=request) if request.request == ANSWER:
+                self._asks.pop(request.task, None)
             case Settled(verdict=Park(cause=Cause.QUESTION, why=why)):
                 self._asks[task] = why
             case Returned(verdict=Park(cause=Cause.QUESTION, why=why)):

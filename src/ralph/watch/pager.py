@@ -13,6 +13,7 @@ from ralph.ui.live.activity import tag_of
 from ralph.ui.style import Style, Tone
 from ralph.watch.lines import Filter, Kind, Lines, Selection
 from ralph.watch.model import Entry
+from ralph.watch.wrap import wrapped
 
 _NARROWEST = 10
 _BY_AGENT, _BY_RALPH = 2, 9  # columns before the words; the time is Ralph's
@@ -196,42 +197,3 @@ def marked(text: str, tone: Tone, style: Style, sought: str) -> str:
         found += style.paint(text[at:hit], tone) + _MARK.format(text[hit:end])
         at = end
     return found + style.paint(text[at:], tone)
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """The text in rows of at most so many columns, between words where it can be."""
-    if columns(text) <= width:
-        return [text]
-    rows, row, room = list[str](), "", width
-    for word in _words(text):
-        rest = word
-        if row and columns(rest) > room:
-            rows.append(row)
-            row, room, rest = "", width, rest.lstrip()
-        while columns(rest) > room:  # wider than the window
-            cut = _fitting(rest, room)
-            rows.append(row + rest[:cut])
-            row, room, rest = "", width, rest[cut:]
-        row, room = row + rest, room - columns(rest)
-    return [*rows, row]
-
-
-def _words(text: str) -> Iterator[str]:
-    """Each word with the blanks before it."""
-    begin = 0
-    for at in range(1, len(text)):
-        if text[at] == " " and text[at - 1] != " ":
-            yield text[begin:at]
-            begin = at
-    yield text[begin:]
-
-
-def _fitting(word: str, room: int) -> int:
-    """The number of characters that fit, one at least."""
-    size = count = 0
-    for character in word:
-        size += columns(character)
-        if size > room:
-            break
-        count += 1
-    return max(1, count)

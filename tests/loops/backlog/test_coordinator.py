@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ralph.kernel.facts import Assigned, Decided, Fact, Returned, Settled
+from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Returned, Settled
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.ports import Crew
-from ralph.kernel.state import NEW, replay
+from ralph.kernel.state import NEW, fold, replay
 from ralph.kernel.tasks.task import Assignment, Backlog, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Cause, Park, Reason, Stop, Verdict
-from ralph.kernel.world import Signals
+from ralph.kernel.world import ANSWER, NOTE, PAUSE, RESUME, Origin, Request, Signals
 from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.coordinator import coordinate
 from ralph.loops.backlog.parallel.policy import foreman
@@ -222,3 +222,32 @@ def test_workers_may_be_threads() -> None:
     assert stop is not None
     assert stop.reason is Reason.COMPLETED
     assert sorted(here.worked) == ["a", "b", "c"]
+
+
+def test_what_people_ask_is_journaled_once_and_notes_are_for_workers() -> None:
+    """ADR 38: the lead journals all requests but notes, whoever hears them too."""
+    note, answer = (Request(name, name, Origin.WEB, text="Tabs.") for name in (NOTE, ANSWER))
+    here = office(A, B, C)
+    here.world.asked = Signals(requests=(note, answer))
+    assert here.run().reason is Reason.COMPLETED
+    asked = [fact.request for fact in here.journal.facts if isinstance(fact, Asked)]
+    assert asked == [answer]
+
+
+def test_who_goes_on_after_a_pause_comes_back_to_be_wired_anew() -> None:
+    """Workers are called back first; nobody is sent by the old settings."""
+    here = office(A, B, C)
+    crew = Crew(2, here.send, here.recall, str, here.end)
+    here.world.asked = Signals(paused=True, requests=(Request("1", PAUSE),))
+
+    def resume() -> None:
+        here.world.asked = Signals(requests=(Request("2", RESUME),))
+
+    here.clock.during_rest = resume
+    policy = foreman(here.bounds, Budget(None, 2))
+    world, journal = here.world, here.journal
+    state = coordinate(policy, crew, NEW, world=world, journal=journal, clock=here.clock)
+    assert (state.stop, state.rewire, here.recalled > 0) == (None, True, True)
+    assert here.worked == []
+    at_work = replace(NEW, crew=(Assigned(1.0, Assignment("a"), "run-001"),))
+    assert fold(at_work, Asked(2.0, Request("2", RESUME))).rewire, "its workers may have paused"

@@ -125,7 +125,7 @@ HISTORIES = [
     History("believed", [DONE], "accept", "completed"),
     History("not believed", [DONE, DONE], "continue! accept", "completed", frozenset({1})),
     History("fails", [CRASH, CUT, erred(400)], "continue continue stop", "failing"),
-    History("blocked", [WORK, BLOCKED], "continue stop!", "blocked"),
+    History("blocked", [WORK, BLOCKED], "continue stop", "blocked"),
     History("rate limited", [(limited(), erred(529), DONE)], "accept", "completed"),
     History("unstartable", [MISSING], "stop", "config"),
     History("limit", [WORK], "continue continue continue continue stop", "limit"),
@@ -354,14 +354,14 @@ def test_a_verdict_in_words(verdict: Verdict, words: str) -> None:
 
 
 def test_a_claim_and_what_speaks_against_it() -> None:
-    finding = Finding("make test", "2 failed\nmore", code=1)
-    decided = Decided(1.0, Boundary.CLOSING, Continue(), (finding, finding))
+    found = (Finding("make test", "2 failed\nmore", code=1), Finding("secrets", "a key\nmore"))
+    decided = Decided(1.0, Boundary.CLOSING, Continue(), found)
     told = [judgement_of(decided, turn, None, {}) for turn in (DONE, WORK)]
     assert [each.words for each in told] == [
-        "The claim is not believed: make test objected.",
-        "Not done yet: make test objected.",
+        "The claim is not believed: make test, secrets objected.",
+        "Not done yet: make test, secrets objected.",
     ]
-    assert told[0].objections[0] == "make test: 2 failed"
+    assert told[0].objections == ("make test: exit code 1", "secrets: a key")
     assert [each.is_disbelieved for each in told] == [True, False]
 
 

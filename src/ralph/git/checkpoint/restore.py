@@ -231,7 +231,10 @@ class Restore:
     def _put_rules_back(self, seen: TreeStatus, wrong: tuple[TreeChange, ...]) -> bool:
         """Restore the rules of ignored files and attributes; true if they differed."""
         rules = [entry for entry in wrong if os.path.basename(entry.path) in _RULES]
-        hidden = (*self._new_rules(seen), *self._inner_repositories())
+        # Rules of ours are not for a repository that came to stand around them.
+        around = [p for p in seen.apart if any(is_among(entry.path, {p}) for entry in rules)]
+        hidden = [*self._new_rules(seen), *self._inner_repositories()]
+        hidden += [path for path in around if not is_among(path, self._apart.spared)]
         path, text = self._place.exclude, self._apart.exclude
         changed = self._work.exclude() != text
         if changed and text is None:

@@ -44,25 +44,30 @@ class Room:
     checks: int
     patch: int
     entries: int
+    is_bare: bool = False  # there is room for the verdict alone
 
 
 def room_of(total: int) -> Room:
     """The shares of so many bytes. Where they are few lists are short: elements take room too."""
     tenth = total // 10
     patch, log = total * 23 // 100, total * 35 // 100
-    return Room(tenth, tenth, tenth, log, tenth, patch, max(2, min(_MOST, total // 800)))
+    return Room(
+        tenth, tenth, tenth, log, tenth, patch, max(2, min(_MOST, total // 800)), total == 0
+    )
 
 
 def iteration_part(iteration: Iteration, id_: str, room: Room) -> Markup:
     """The fold of an iteration; `id_` is where links lead to."""
     look = look_of(iteration)
-    sections = (
-        ("verdict", "Verdict", _verdict(iteration, look, room)),
-        ("told", "What it was told", _told(iteration, room)),
-        ("did", "What it said and did", _did(iteration, room)),
-        ("checked", "Checks", _checks(iteration.checks, room)),
-        ("changed", "Changes", diff_part(iteration.diff, room.patch, 2 * room.entries)),
-    )
+    sections = [("verdict", "Verdict", _verdict(iteration, look, room))]
+    if not room.is_bare:
+        changes = diff_part(iteration.diff, room.patch, 2 * room.entries)
+        sections += [
+            ("told", "What it was told", _told(iteration, room)),
+            ("did", "What it said and did", _did(iteration, room)),
+            ("checked", "Checks", _checks(iteration.checks, room)),
+            ("changed", "Changes", changes),
+        ]
     inside = (
         tag("section", tag("h4", title), part, class_=class_)
         for class_, title, part in sections

@@ -31,8 +31,8 @@ def page(recaps: Sequence[Recap]) -> str:
     recaps = [readable(recap) for recap in recaps]
     count = sum(len(recap.iterations) for recap in recaps)
     each = max(_SMALLEST, min(_LARGEST, _ROOM // max(1, count)))
-    while len(text := _page(recaps, each)) > _MOST and each > _SMALLEST:
-        each = max(_SMALLEST, int(each * min(0.8, 0.9 * _MOST / len(text))))
+    while len(text := _page(recaps, each)) > _MOST and each:
+        each = int(each * min(0.8, 0.9 * _MOST / len(text))) if each > _SMALLEST else 0
     return text
 
 
@@ -87,7 +87,9 @@ def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
         for place, each in enumerate(recap.iterations)
     )
     if iterations:
-        iterations = tag("section", tag("h2", "Iterations"), iterations, class_="iterations")
+        left_out = "There are too many to show more than the verdict of each: ralph logs --events"
+        note = tag("p", left_out, class_="gap") if limits.is_bare else EMPTY
+        iterations = tag("section", tag("h2", "Iterations"), note, iterations, class_="iterations")
     return joined(
         (
             hero(recap, level),

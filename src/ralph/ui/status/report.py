@@ -248,14 +248,15 @@ def _asked_lines(report: Report) -> list[Line]:
     """`to stop after the current operation (web, 3m ago)`; none if nobody asks for an end or a
     pause."""
     request, asked = asked_word(report.asked), report.asked
-    if request is None or not report.live:
+    left = next((each for each in asked.requests if each.request == request), None)
+    is_done = report.life is Life.PAUSED and request == PAUSE
+    if request is None or not report.live or (is_done and left is None):
         return []
     words = {
         STOP: "to stop after the current operation",
         STOP_NOW: "to stop at once",
-        PAUSE: "to pause" if report.life is Life.PAUSED else "to pause before the next turn",
+        PAUSE: "to pause" if is_done else "to pause before the next turn",
     }[request]
-    left = next((each for each in asked.requests if each.request == request), None)
     if left is not None:
         words += f" ({left.origin}, {age(report.now - left.time)} ago)"
         words += f": {left.text}" if left.text else ""  # why it could not go on

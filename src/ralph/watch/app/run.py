@@ -65,6 +65,10 @@ class RunScreen(Screen[None]):
         self.set_interval(PACE, self.tick)
         self._read_on()
 
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= _WIDE, "wide")
+        self.call_after_refresh(self.draw)
+
     def on_unmount(self) -> None:
         self.follower.close()
 
@@ -89,13 +93,12 @@ class RunScreen(Screen[None]):
             return
         head = self.query_one("#head", Painted)
         wide = self.size.width >= _WIDE
-        self.set_class(wide, "wide")
         width = head.size.width or self.size.width
         most = self.size.height - 2 if wide else self.size.height // 2
         if self._helping:
             lines = keys.help_lines(self._style)[: self.size.height - 3]
         else:
-            lines = draw.head(self.last, self._style, width, most, self._frame)
+            lines = draw.head(self.last, self._style, width, most, self._frame, airy=wide)
         head.show(lines)
         self.query_one(LogView).look()
         self.query_one("#foot", Painted).show([self._foot()])
@@ -117,6 +120,7 @@ class RunScreen(Screen[None]):
         if self._on_words is not None and key != "escape":
             return  # the field's own
         event.stop()
+        self._stays = 0
         if self._on_words is not None:
             self._hide_field()
         elif self._stopping:

@@ -40,7 +40,8 @@ class _Bar:
 
 def gantt_plot(recap: Recap) -> Plot | None:
     """When each worker was at which task."""
-    bars = [bar for bar in _placed(recap) if bar.row < _MOST_ROWS]
+    placed = _placed(recap)
+    bars = [bar for bar in placed if bar.row < _MOST_ROWS]
     rows = 1 + max((bar.row for bar in bars), default=0)
     if len(bars) < 2 or (rows < 2 and recap.workers < 2):
         return None
@@ -50,9 +51,10 @@ def gantt_plot(recap: Recap) -> Plot | None:
     x = Scale(start, end, _LEFT, _WIDTH - 6)
     height = _TOP + _ROW * rows + 24
     busy = sum(bar.ended - bar.lane.began for bar in bars) / (end - start)
-    gist = (
-        f"{counted(len(bars), 'task')} in {duration(end - start)}, {busy:.1f} at once on average."
-    )
+    tasks = counted(len(bars), "task")
+    if len(placed) > len(bars):
+        tasks = f"The first {len(bars)} of {counted(len(placed), 'task')}"
+    gist = f"{tasks} in {duration(end - start)}, {busy:.1f} at once on average."
     lines = (
         line(x(start + t), _TOP, x(start + t), height - 24, "grid") for t in time_ticks(end - start)
     )
