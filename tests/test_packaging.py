@@ -49,6 +49,13 @@ def test_an_installed_ralph_has_what_it_needs(
     assert (done.returncode, said in done.stdout) == (0, True), done.stderr
 
 
+def test_an_installed_ralph_has_the_page_of_ralph_web(ralph: str) -> None:
+    (installed,) = Path(ralph).parent.parent.glob("lib/python*/site-packages/ralph/web/static")
+    ours = ROOT / "src" / "ralph" / "web" / "static"
+    files = {str(path.relative_to(ours)) for path in ours.rglob("*") if path.is_file()}
+    assert {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()} == files
+
+
 def test_an_installed_ralph_has_the_looks_of_a_report(ralph: str, tmp_path: Path) -> None:
     python = str(Path(ralph).with_name("python"))
     done = run(python, "-c", "from ralph.ui.paper.page import style; print(style())", home=tmp_path)

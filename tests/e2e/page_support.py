@@ -30,9 +30,8 @@ class Web:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={**os.environ, "RALPH_WEB_TOKEN": TOKEN},
-            text=True,
         )
-        Running.started.append(self.process)  # type: ignore[arg-type]  of text or of bytes
+        Running.started.append(self.process)
         assert self.process.stdout is not None
         told = json.loads(self.process.stdout.readline())
         self.link: str = told["url"]
@@ -79,7 +78,8 @@ class Cable:
         self._whole = threading.Event()
         self._whole.set()
         self._gone = False
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._serving = threading.Thread(target=self._serve)
+        self._serving.start()
 
     def cut(self) -> None:
         """Everything that goes through breaks off, and nothing new does."""
@@ -90,25 +90,27 @@ class Cable:
 
     def end(self) -> None:
         self._gone = True
-        self.cut()
+        self._serving.join()
         self._listener.close()
 
     def _serve(self) -> None:
         pairs: dict[socket.socket, socket.socket] = {}
         while not self._gone:
             if not self._whole.is_set():
-                for end in list(pairs):
-                    end.close()
-                pairs.clear()
-            try:
-                ready, _, _ = select.select([self._listener, *pairs], [], [], 0.05)
-            except (OSError, ValueError):
-                return
+                self._drop(pairs)
+            ready, _, _ = select.select([self._listener, *pairs], [], [], 0.05)
             for one in ready:
                 if one is self._listener:
                     self._connect(pairs)
                 else:
                     self._pass_on(one, pairs)
+        self._drop(pairs)
+
+    @staticmethod
+    def _drop(pairs: dict[socket.socket, socket.socket]) -> None:
+        for end in pairs:
+            end.close()
+        pairs.clear()
 
     def _connect(self, pairs: dict[socket.socket, socket.socket]) -> None:
         near, _ = self._listener.accept()

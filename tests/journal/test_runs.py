@@ -334,6 +334,17 @@ def test_facts_come_as_they_are_written(root: Path, here: Path) -> None:
     assert list(facts.new()) == [ENDED]
 
 
+def test_a_torn_line_that_is_taken_away_was_never_there(tmp_path: Path) -> None:
+    """A run that goes on cuts it off, and may have written more by the time that anybody looks."""
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"one\ntorn off in the mid")
+    lines = Growing(str(path))
+    assert list(lines.lines()) == [b"one\n"]
+    path.write_bytes(b"one\ntwo\nthree is longer than what was torn\n")
+    assert list(lines.lines()) == [b"two\n", b"three is longer than what was torn\n"]
+    assert list(lines.lines()) == []
+
+
 def test_a_line_is_told_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
     lines = Growing(str(path))

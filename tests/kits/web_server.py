@@ -59,6 +59,7 @@ class WebServer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.errors.read_text()
+        self.clients: list[Events] = []
         self.told: Json = json.loads(line)
         self.port: int = self.told["port"]
         self.token: str = self.told["url"].partition("#token=")[2]
@@ -100,7 +101,8 @@ class WebServer:
         return answer
 
     def events(self, path: str, position: str = "") -> "Events":
-        return Events(self, path, position)
+        self.clients.append(Events(self, path, position))
+        return self.clients[-1]
 
     def memory(self) -> int:
         """The resident memory of the server, in KB."""
@@ -108,13 +110,21 @@ class WebServer:
         return int(status.partition("VmRSS:")[2].split()[0])
 
     def end(self, number: int = signal.SIGINT) -> int:
-        """Ask it to end; its exit code."""
+        """Ask it to end; its exit code. Nothing is heard of it any more."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
             return self.process.wait(30)
         finally:
             self.process.kill()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+    def close(self) -> None:
+        """End it, and leave."""
+        self.end()
+        for client in self.clients:
+            client.close()
 
 
 class Events:
@@ -151,6 +161,7 @@ class Events:
         raise AssertionError(f"the server ended before {name} {fields}: {seen}")
 
     def close(self) -> None:
+        self._answer.close()
         self._connection.close()
 
 

@@ -29,9 +29,10 @@ class StreamLines:
         self._size = 0
         self._looks = 0  # since the middle began to go
 
-    def new(self) -> Iterator[bytes]:
+    def new(self, *, is_over: bool = False) -> Iterator[bytes]:
         """The lines since the last call, each with its newline, and the beginning of one that has
-        not ended. OSError where the file cannot be read; nothing while there is none."""
+        not ended. While the middle goes there may be none, unless nobody writes any more. OSError
+        where the file cannot be read."""
         try:
             file = open_regular(self._path)
         except FileNotFoundError:
@@ -42,9 +43,11 @@ class StreamLines:
             if self._look(descriptor) != before and size >= self._size > 0:
                 # It is being shortened just now: nothing is where it belongs.
                 self._looks += 1
-                if self._looks <= _PATIENCE:
+                if self._looks <= _PATIENCE and not is_over:
                     self._left_out = before
                     return
+            if size < self._size and self._left_out == before:  # who did that, nobody knows
+                self._at = min(self._at, size + (before - self._mark if before else 0))
             self._looks, self._size = 0, size
             yield from self._lines(descriptor)
 

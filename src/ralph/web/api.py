@@ -58,12 +58,9 @@ class Api:
         self._listing = Listing(parts.root)
         self.closing = asyncio.Event()
         self._list_feed = ListFeed(self._listing)
-        self._feeds = Feeds(self._listing, self._gatherer_of, parts.tell)
+        self._feeds = Feeds(self._listing, self._gatherer, parts.tell)
         self._spending = Spending(parts.root)
         self._reporting = asyncio.Lock()  # one at a time: they take a processor each
-
-    def _gatherer_of(self, run: Run) -> Gatherer:
-        return Gatherer(run, beside_of(run, self._parts.environ))
 
     def app(self) -> ASGIApp:
         run = "/api/runs/{run}"
@@ -89,6 +86,9 @@ class Api:
         """End every stream of events, and what was followed for them."""
         self.closing.set()
         self._feeds.close()
+
+    def _gatherer(self, run: Run) -> Gatherer:
+        return Gatherer(run, beside_of(run, self._parts.environ))
 
     async def shell(self, request: Request) -> Response:
         return self._files.answer("index.html", request.headers.get("if-none-match"))
@@ -131,15 +131,15 @@ class Api:
         return reply(await asyncio.to_thread(self._spending.told))
 
     async def recap(self, request: Request) -> Response:
-        feed = await self._feeds.of(request.path_params["run"])
-        return Response(await feed.recap(), media_type="application/json")
+        async with self._feeds.looking(request.path_params["run"]) as feed:
+            return Response(await feed.recap(), media_type="application/json")
 
     async def iteration(self, request: Request) -> Response:
-        feed = await self._feeds.of(request.path_params["run"])
         word = request.path_params["number"]
         if not word.isdecimal() or not word.isascii() or len(word) > 9:
             raise ApiError(400, "an iteration has a number")
-        found = await feed.iteration(int(word), request.query_params.get("worker", ""))
+        async with self._feeds.looking(request.path_params["run"]) as feed:
+            found = await feed.iteration(int(word), request.query_params.get("worker", ""))
         if found is None:
             raise ApiError(404, f"there is no iteration {int(word)}")
         return reply(found)
@@ -151,10 +151,11 @@ class Api:
         limit = max(0, _number(request, "limit", 500, _MOST_LINES))
         words = request.query_params.get("q", "")[:_LONGEST_SEARCH]
         kinds = frozenset(request.query_params.get("kinds", "").split(",")) & {*KINDS}
-        feed = await self._feeds.of(request.path_params["run"])
         is_end = begin < 0 or bool(words or kinds)
-        await feed.reached(2**31 if is_end else begin + limit, _PATIENCE)
-        return reply(await asyncio.to_thread(_window, feed.tail, begin, limit, words, kinds))
+        async with self._feeds.looking(request.path_params["run"]) as feed:
+            await feed.reached(2**31 if is_end else begin + limit, _PATIENCE)
+            window = await asyncio.to_thread(_window, feed.tail, begin, limit, words, kinds)
+        return reply(window)
 
     async def run_events(self, request: Request) -> ASGIApp:
         position = request.headers.get("last-event-id") or request.query_params.get("after", "")

@@ -15,7 +15,7 @@ from ralph.web.tail import Tail
 _MOST_LINES = 500
 _MOST_FACTS = 500
 _BLOCK = 256 * 1024
-_END = 2**63 - 1
+_END = 2**63 - 1  # behind every byte of a journal
 _LONGEST = 20_000  # characters of a word in a fact
 
 

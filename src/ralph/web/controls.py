@@ -27,12 +27,12 @@ def _resume(run: Run, said: Said) -> str:
 
 
 def _note(run: Run, said: Said) -> str:
-    return steering.note(_steered(run), _word(said, "text"), Origin.WEB, _word(said, "task", ""))
+    return steering.note(run, _word(said, "text"), Origin.WEB, _word(said, "task", ""))
 
 
 def _answer(run: Run, said: Said) -> str:
     task, text = _word(said, "task"), _word(said, "text")
-    return steering.answer(_steered(run), task, text, Origin.WEB)
+    return steering.answer(run.lead or run, task, text, Origin.WEB)
 
 
 CONTROLS: Mapping[str, Callable[[Run, Said], str]] = {

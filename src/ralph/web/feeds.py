@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from ralph.journal.runs import Run
 from ralph.ui.recap.gather import Gatherer
@@ -47,6 +48,16 @@ class Feeds:
             self._reaper = asyncio.create_task(self._reap())
         feed.left_at = time.monotonic()
         return feed
+
+    @asynccontextmanager
+    async def looking(self, name: str) -> AsyncIterator[RunFeed]:
+        """The feed of that run, which stays during this."""
+        feed = await self.of(name)
+        feed.users += 1
+        try:
+            yield feed
+        finally:
+            self.left(feed)
 
     def left(self, feed: RunFeed) -> None:
         """A user of it is gone."""

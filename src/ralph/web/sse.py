@@ -40,8 +40,11 @@ class EventStream:
         cursor: object,
         closing: asyncio.Event,
         done: Callable[[], None] = lambda: None,
+        *,
+        patience: float = _PATIENCE,
     ) -> None:
         self._more, self._cursor, self._closing, self._done = more, cursor, closing, done
+        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -73,7 +76,7 @@ class EventStream:
         data = b"retry: 1000\n: here\n\n"
         while True:
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(self._patience):
                     await send({"type": "http.response.body", "body": data, "more_body": True})
             except TimeoutError:
                 if (transport := scope["state"].get("transport")) is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ralph.agents.stream_lines import StreamLines
 from ralph.agents.streams.dialects import parser_for
 from ralph.agents.streams.framing import Framer
+from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
 from ralph.files.state_dir import lstat
 from ralph.journal.journal import HashChain
@@ -35,29 +36,35 @@ _KINDS = {Tone.GOOD: "good", Tone.BAD: "bad", Tone.NOTICE: "notice"}
 class Tail:
     """The log of a run up to now. `changed` is called from the thread when there is more."""
 
-    def __init__(self, run: Run, changed: Callable[[], None]) -> None:
+    def __init__(self, run: Run, changed: Callable[[], None], most: int = MOST_SAVED) -> None:
         self.spool = Spool()
         self.told = 0  # bytes of the journal whose facts are told, with their lines
         self._told = 0
         self.problem = ""
         self.caught_up = threading.Event()
         self.state: RunState = NEW
-        self.run, self._changed = run, changed
+        self.run, self._changed, self._most = run, changed, most
         self._closing = threading.Event()
         self._journal, self._chain = Growing(run.journal), HashChain(run.journal)
         self._player = Player(_Rows(run), self._opened)
         self._stream: StreamLines | None = None
-        self._path, self._last = "", False  # of the stream; nothing more will come of it
+        self._path = ""  # of the stream
+        self._is_over = self._is_told = False  # nobody writes it any more, and all of it is told
         self._of_turn = 0
         self._seen: object = None
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Look again and again, until `close`."""
-        threading.Thread(target=self._work, name=f"tail {self.run.id}", daemon=True).start()
+        name = f"tail {self.run.id}"
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """End the thread; the spool is gone then."""
         self._closing.set()
+        if self._thread is None:
+            self.spool.close()
 
     def _work(self) -> None:
         try:
@@ -104,12 +111,13 @@ class Tail:
     def _tell(self) -> None:
         for line in self._journal.lines():
             fact = self._chain.take(line[:-1].decode("utf-8", "surrogateescape"))
+            self._is_over = isinstance(fact, Ended | Launching | Began | Resumed | Settled)
             self._of_stream()
-            self._last = isinstance(fact, Ended | Launching | Began | Resumed | Settled)
+            self._is_told = self._is_over
             after = self._told + len(line)
             for rows in self._player.fact(fact):
                 self._add(rows, (after, 0))
-            self._last = False
+            self._is_over = self._is_told = False
             self.state = fold(self.state, fact)
             self._told = after
             if self._closing.is_set():
@@ -124,14 +132,15 @@ class Tail:
     def _opened(self, launch: Launching) -> Stream:
         parser = parser_for(launch.dialect, prompt_of(launch))
         parser.lines = Framer(_LONGEST_LINE)
-        self._stream, self._path, self._of_turn = StreamLines(launch.stream), launch.stream, 0
+        self._stream = StreamLines(launch.stream, self._most)
+        self._path, self._of_turn = launch.stream, 0
         return Stream(parser, self._blocks, self._heard_at)
 
     def _blocks(self) -> Iterator[bytes]:
         assert self._stream is not None
-        if self._last:  # all of it was told before the fact that ends it
+        if self._is_told:
             return
-        for number, line in enumerate(self._stream.new()):
+        for number, line in enumerate(self._stream.new(is_over=self._is_over)):
             yield line
             if number % 2000 == 1999:
                 self._publish()
@@ -153,7 +162,7 @@ class Tail:
         self.spool.add(rows, place)
 
 
-_END = 2**63 - 1  # behind every byte of a stream
+_END = 10**15 - 1  # behind every byte of a stream
 
 
 class _Rows:

@@ -1,0 +1,1 @@
+"""The pages of `ralph web` in a real browser (`make test-web`)."""

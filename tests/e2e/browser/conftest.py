@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 if find_spec("pytest_playwright") is None:
     collect_ignore_glob = ["test_*.py"]
 BROWSER = os.environ.get("RALPH_BROWSER", "/usr/bin/chromium")
+USUAL = {"width": 1200, "height": 820}
 ARGUMENTS = (
     *("--no-sandbox", "--no-first-run", "--disable-quic", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
@@ -43,7 +44,7 @@ def look(browser: "Browser", web: Web) -> Iterator[Callable[..., "Page"]]:
     watchers: list[Watcher] = []
 
     def opened(link: str = "", **context: Any) -> "Page":  # noqa: ANN401
-        watcher = Watcher(browser.new_context(viewport={"width": 1200, "height": 820}, **context))
+        watcher = Watcher(browser.new_context(**{"viewport": USUAL, **context}))
         watchers.append(watcher)
         watcher.page.goto(link or web.link)
         return watcher.page

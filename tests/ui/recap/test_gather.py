@@ -121,6 +121,20 @@ def test_whoever_follows_reads_only_what_is_new(run: Run) -> None:
     assert following.recap(9.0, ALL) == recap_of(run, 9.0)
 
 
+def test_a_worker_that_comes_back_while_somebody_follows(run: Run) -> None:
+    worker = Run("w-1", run.directory)
+    journaled(worker, started(worker, "tasks"), *turn(worker, 1))
+    sent = (started(run, "tasks", workers=2), Assigned(2.0, Assignment("a"), "w-1"))
+    path = journaled(run, *sent, Returned(8.0, "a", "w-1", Accept(("x",))))
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
+    following = Gatherer(run)
+    assert following.read()
+    path.write_bytes(whole)
+    assert following.read()
+    assert following.recap(9.0, ALL) == recap_of(run, 9.0)
+
+
 def test_contents_of_a_turn_are_clean_and_short(run: Run) -> None:
     journaled(run, started(run), *turn(run, 1, "claude"))
     evil = f"\x1b]0;title\x07\x1b[2J\u202eword {KEY}"

@@ -52,7 +52,8 @@ class Gatherer:
         """Read what is new; True if there are new facts."""
         found = False
         for name in [*self._journals]:
-            found |= self._read(name)
+            if name in self._journals:  # a worker may have come back meanwhile
+                found |= self._read(name)
         return found
 
     def _read(self, name: str) -> bool:

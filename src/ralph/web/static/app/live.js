@@ -2,6 +2,10 @@
 
 const SOONEST = 1000;
 const LATEST = 10_000;
+const UNSEEN = 60_000; // a page that nobody has seen for so long lets go of its connection,
+const LOOKS_IN = 20_000; // and looks in as often as this,
+const STAYS = 1500; // for as long as this
+const AT_LATEST = 250; // a hidden page has no frames
 const ASLEEP = 20_000; // a clock that jumped so far was stopped: the machine slept
 
 /**
@@ -31,6 +35,8 @@ export class Live {
     addEventListener("offline", this.onReturn);
     document.addEventListener("visibilitychange", this.onReturn);
     this.awake = Date.now();
+    this.seen = this.awake;
+    this.rests = false;
     this.ticker = setInterval(() => this.tick(), 2000);
     this.open();
   }
@@ -42,6 +48,7 @@ export class Live {
     source.onopen = () => {
       this.wait = SOONEST;
       this.heard.state("live");
+      if (this.rests) this.letGo(STAYS);
     };
     source.onerror = () => {
       this.heard.state("reconnecting");
@@ -57,9 +64,8 @@ export class Live {
     if (event.lastEventId) this.position = event.lastEventId;
     this.batch.push({ name, data: JSON.parse(event.data) });
     if (this.batch.length > 1) return;
-    // A hidden page has no frames.
-    if (document.hidden) setTimeout(() => this.tell(), 200);
-    else requestAnimationFrame(() => this.tell());
+    requestAnimationFrame(() => this.tell());
+    setTimeout(() => this.tell(), AT_LATEST);
   }
 
   tell() {
@@ -90,10 +96,28 @@ export class Live {
     const now = Date.now();
     const slept = now - this.awake > ASLEEP && !document.hidden;
     this.awake = now;
+    if (!document.hidden) this.seen = now;
     if (slept) this.reopen();
+    if (this.rests || now - this.seen < UNSEEN) return;
+    this.rests = true;
+    this.letGo(0);
+  }
+
+  /** A browser has six connections to a server for all of its tabs: those in the background take
+   * turns, so that the next tab gets one. @param {number} after milliseconds */
+  letGo(after) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.source?.close();
+      this.timer = setTimeout(() => this.open(), LOOKS_IN);
+    }, after);
   }
 
   lookAgain() {
+    if (!document.hidden) {
+      this.seen = Date.now();
+      this.rests = false;
+    }
     if (!navigator.onLine) this.heard.state("reconnecting");
     else if (!document.hidden && this.source?.readyState !== EventSource.OPEN) this.reopen();
   }

@@ -53,12 +53,13 @@ export const maySteer = (me) => !me.read_only && canWrite();
  */
 export function Answer({ me, run, task, title, question }) {
   const [text, setText] = useState("");
+  const [isGiven, setGiven] = useState(false); // the run has it, and asks until it takes up the task
   const { ask, busy, outcome } = useRequest(run);
   const id = `answer-${run}-${task}`;
   /** @param {Event} event */
   const submit = async (event) => {
     event.preventDefault();
-    if (await ask("answer", { task, text })) setText("");
+    setGiven(await ask("answer", { task, text }));
   };
   return html`
     <form class="answer" onSubmit=${submit}>
@@ -66,13 +67,13 @@ export function Answer({ me, run, task, title, question }) {
         <span class="answer-task"><${Symbol} shape="ask" /> <code>${task}</code> <bdi>${title}</bdi></span>
         <span class="said answer-question">${question || "It waits for your answer."}</span>
       </label>
-      ${maySteer(me)
+      ${isGiven || (maySteer(me)
         ? html`<div class="row">
             <textarea id=${id} class="field" rows="2" placeholder="Your answer" value=${text}
               onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
             <button class="button is-first" disabled=${busy || !text.trim()}>Answer</button>
           </div>`
-        : html`<${Locked} me=${me} />`}
+        : html`<${Locked} me=${me} />`)}
       ${outcome}
     </form>`;
 }

@@ -1,6 +1,7 @@
 /** A run's page, and a worker's: what it does, what it was told, and how to steer it. */
-import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { runPath } from "../api.js";
+import { askedOf } from "../format.js";
 import { useKeys } from "../keys.js";
 import { announce, Trouble } from "../parts.js";
 import { address, inRun } from "../router.js";
@@ -13,7 +14,7 @@ import { Iterations } from "../run/iterations.js";
 import { Log } from "../run/log.js";
 import { Signals } from "../run/signals.js";
 import { Strip } from "../run/strip.js";
-import { Workers } from "../run/workers.js";
+import { AtWork, Workers } from "../run/workers.js";
 import { Answer } from "../steer.js";
 import { isLive, lookOf } from "../symbols.js";
 import { showState } from "../title.js";
@@ -23,15 +24,17 @@ export function Run({ me, route, refused, setLink }) {
   const { recap, error, log } = useRun(route.run, { refused, setLink });
   const state = recap?.state || "";
   const [told, setTold] = useState("");
+  const usual = useRef("");
   useEffect(() => {
     if (!recap) return;
-    showState(recap.asked || recap.run, state);
+    showState(askedOf(recap), state);
     if (told && told !== state) announce(`The run is now: ${lookOf(state).word}`);
     setTold(state);
   }, [state, recap?.asked]);
 
+  if (recap) usual.current ||= isLive(state) ? "log" : "iterations"; // who reads the log goes on reading
   const tabs = recap ? tabsOf(recap) : [];
-  const tab = tabs.find((one) => one.name === route.tab) || tabs.find((one) => one.name === first(recap));
+  const tab = tabs.find((one) => one.name === route.tab) || tabs.find((one) => one.name === usual.current);
   useKeys(
     Object.fromEntries(tabs.map((one, at) => [String(at + 1), () => (location.hash = inRun(route, one.name))])),
   );
@@ -44,8 +47,8 @@ export function Run({ me, route, refused, setLink }) {
       ${route.lead && html`<a href=${address("run", route.lead)}>${route.lead}</a>`}
       <span aria-current="page">${recap.run}</span>
     </nav>
-    <${Header} recap=${recap} />
-    ${asks.length > 0 && html`<section class="asks" aria-labelledby="asks-title">
+    <${Header} recap=${recap} isWhole=${tab.name === "iterations"} />
+    ${asks.length > 0 && tab.name !== "board" && html`<section class="asks" aria-labelledby="asks-title">
       <h2 id="asks-title">Waiting for you</h2>
       ${asks.map((/** @type {any} */ task) => html`<div class="card ask-card" key=${task.id}>
         <${Answer} me=${me} run=${route.lead || recap.run} task=${task.id} title=${task.title}
@@ -61,14 +64,12 @@ export function Run({ me, route, refused, setLink }) {
     ${tab.show({ me, recap, route, log })}`;
 }
 
-/** Of a live run the log, of one that has ended the iterations. @param {any} recap */
-const first = (recap) => (isLive(recap.state) ? "log" : "iterations");
-
 /** @param {any} recap */
 function tabsOf(recap) {
   const tabs = [
     { name: "log", word: "Log", count: 0,
-      show: (/** @type {any} */ props) => html`<${Log} ...${props} isLive=${isLive(props.recap.state)} />` },
+      show: (/** @type {any} */ props) => html`<${AtWork} ...${props} />
+        <${Log} ...${props} isLive=${isLive(props.recap.state)} />` },
     { name: "iterations", word: "Iterations", count: recap.iterations.length,
       show: (/** @type {any} */ props) => html`<${Iterations} ...${props} />` },
     { name: "board", word: "Board", count: recap.tasks.length,
@@ -79,6 +80,6 @@ function tabsOf(recap) {
     { name: "signals", word: "Signals", count: recap.steered.length,
       show: (/** @type {any} */ props) => html`<${Signals} ...${props} />` },
   ];
-  const empty = { board: !recap.tasks.length, workers: !recap.lanes.length && recap.workers < 2 };
+  const empty = { board: !recap.tasks.length || Boolean(recap.lead), workers: !recap.lanes.length && recap.workers < 2 };
   return tabs.filter((tab) => !empty[/** @type {keyof typeof empty} */ (tab.name)]);
 }

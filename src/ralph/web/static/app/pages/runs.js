@@ -1,7 +1,7 @@
 /** The runs of this machine, live; what waits for a person stands above them. */
 import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { get, runPath } from "../api.js";
-import { age, lastPart, money, moment, plural } from "../format.js";
+import { age, askedOf, lastPart, money, moment, plural } from "../format.js";
 import { Live } from "../live.js";
 import { announce, Command, Empty, Meter, Said, Trouble } from "../parts.js";
 import { address } from "../router.js";
@@ -10,6 +10,7 @@ import { Badge, isLive, lookOf } from "../symbols.js";
 import { showState } from "../title.js";
 
 const MOST = 200;
+const AGAIN = 2000; // milliseconds
 
 /** @param {{me: any, refused: () => void, setLink: (state: string) => void}} props */
 export function Runs({ me, refused, setLink }) {
@@ -31,7 +32,7 @@ export function Runs({ me, refused, setLink }) {
       (runs || []).filter(
         (run) =>
           (!state || run.state === state) &&
-          [run.run, run.asked, run.workspace, run.command, run.agent, run.model]
+          [run.run, askedOf(run), run.workspace, run.command, run.agent, run.model]
             .join(" ")
             .toLowerCase()
             .includes(words),
@@ -89,7 +90,7 @@ function changed(runs, { name, data }) {
   if (name === "gone") return runs.filter((run) => !ids.has(run.run));
   for (const old of runs) {
     const run = ids.get(old.run);
-    if (run && run.state !== old.state) announce(`${run.asked || run.run}: ${lookOf(run.state).word}`);
+    if (run && run.state !== old.state) announce(`${askedOf(run)}: ${lookOf(run.state).word}`);
   }
   const fresh = told.filter((/** @type {any} */ one) => !runs.some((run) => run.run === one.run));
   return [...fresh, ...runs.map((run) => ids.get(run.run) || run)];
@@ -126,7 +127,7 @@ function Entry({ run, now }) {
     <li><a class=${`run tone-${look.tone} is-${run.state}`} href=${address("run", run.run)} data-step>
       <${Badge} look=${look} />
       <span class="run-what">
-        <${Said} text=${run.asked || "(nothing is known of what it was to do)"} kind="run-asked" />
+        <${Said} text=${askedOf(run)} kind="run-asked" />
         <span class="run-where soft">
           <span><b>ralph ${run.command}</b></span>
           <bdi title=${run.workspace}>${lastPart(run.workspace || "")}</bdi>
@@ -158,14 +159,24 @@ const Asks = ({ me, runs }) => html`
 
 /** @param {{me: any, run: any}} props */
 function AskOfRun({ me, run }) {
-  const [tasks, setTasks] = useState(/** @type {any[]} */ ([]));
+  const [tasks, setTasks] = useState(/** @type {any[] | null} */ (null));
   const asks = run.asks.join("\n");
   useEffect(() => {
-    get(runPath(run.run)).then((recap) => setTasks(recap.tasks), () => setTasks([]));
+    let timer = 0;
+    const load = async () => {
+      const recap = await get(runPath(run.run)).catch(() => null);
+      const found = recap?.tasks.filter((/** @type {any} */ task) => task.question) || [];
+      setTasks(recap?.tasks || []);
+      // The list may know sooner that somebody asks than the recap knows what.
+      if (found.length < run.asks.length) timer = setTimeout(load, AGAIN);
+    };
+    load();
+    return () => clearTimeout(timer);
   }, [asks]);
+  if (!tasks) return null;
   return html`
     <div class="card ask-card">
-      <p class="soft"><a href=${address("run", run.run)}><bdi>${run.asked || run.run}</bdi></a></p>
+      <p class="soft"><a href=${address("run", run.run)}><bdi>${askedOf(run)}</bdi></a></p>
       ${run.asks.map((/** @type {string} */ id) => {
         const task = tasks.find((one) => one.id === id);
         return html`<${Answer} key=${id} me=${me} run=${run.run} task=${id}

@@ -36,7 +36,7 @@ function Card({ me, run, task }) {
   return html`
     <li class="task card" tabindex="0" data-step>
       <p class="task-title"><code>${task.id}</code> <${Said} text=${task.title} /></p>
-      ${task.why && html`<p class="task-why"><${Said} text=${task.why} /></p>`}
+      ${task.why && !task.question && html`<p class="task-why"><${Said} text=${task.why} /></p>`}
       ${task.question && html`<${Answer} me=${me} run=${run} task=${task.id} title="" question=${task.question} />`}
       ${worked && html`<p class="task-facts soft">
         <span>${plural(task.iterations, "iteration")}</span>

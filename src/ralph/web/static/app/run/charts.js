@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { clock, count, duration, money } from "../format.js";
 import { Empty } from "../parts.js";
 
-const HEIGHT = 220;
+const HEIGHT = 200;
 
 /** @typedef {{label: string, values: (number | null)[], tone: string, fill?: boolean, dash?: boolean, steps?: boolean, bars?: boolean}} Series */
 
@@ -13,23 +13,23 @@ export function Charts({ recap }) {
   const { points, iterations } = recap;
   if (!points.length && !iterations.length) return html`<${Empty} title="There is nothing to draw yet." />`;
   if (!plot) return html`<p class="soft">Drawing…</p>`;
-  const times = points.map((/** @type {any} */ point) => point.time);
+  const moments = points.map((/** @type {any} */ point) => point.time);
   const most = recap.spent.max_dollars;
   const last = points[points.length - 1];
   return html`
     <div class="charts">
       ${last && html`<${Chart} plot=${plot} title="Money" words=${`${money(last.dollars)}${most ? ` of ${money(most)}` : ""}`}
-        x=${times} show=${money} series=${[
+        x=${moments} show=${money} series=${[
           { label: "spent", values: points.map((/** @type {any} */ p) => p.dollars), tone: "accent", fill: true, steps: true },
-          ...(most ? [{ label: "limit", values: times.map(() => most), tone: "bad", dash: true }] : []),
+          ...(most ? [{ label: "limit", values: moments.map(() => most), tone: "bad", dash: true }] : []),
         ]} />
       <${Chart} plot=${plot} title="Tokens" words=${`${count(last.tokens_in)} in, ${count(last.tokens_out)} out`}
-        x=${times} show=${count} series=${[
+        x=${moments} show=${count} series=${[
           { label: "in", values: points.map((/** @type {any} */ p) => p.tokens_in), tone: "accent", fill: true, steps: true },
           { label: "out", values: points.map((/** @type {any} */ p) => p.tokens_out), tone: "ask", steps: true },
         ]} />`}
       ${last && last.open !== null && html`<${Chart} plot=${plot} title="Tasks" words=${`${last.done} done, ${last.open} open`}
-        x=${times} show=${whole} series=${[
+        x=${moments} show=${whole} series=${[
           { label: "done", values: points.map((/** @type {any} */ p) => p.done), tone: "good", fill: true, steps: true },
           { label: "open", values: points.map((/** @type {any} */ p) => p.open), tone: "warn", steps: true },
         ]} />`}
@@ -42,8 +42,11 @@ export function Charts({ recap }) {
 /** @param {number} number */
 const whole = (number) => (Number.isInteger(number) ? String(number) : "");
 
-/** @param {number} time */
-const minute = (time) => clock(time).slice(0, 5);
+const SHORT = 900; // seconds in which minutes say too little
+
+/** @param {number[]} times */
+const times = (times) =>
+  times.map((time) => clock(time).slice(0, times[times.length - 1] - times[0] < SHORT ? 8 : 5));
 
 /** @param {any[]} iterations */
 function timeWords(iterations) {
@@ -114,7 +117,7 @@ function options(plot, width, series, show, isCount) {
       y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, high * 1.08 || 1] },
     },
     axes: [
-      { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map(isCount ? whole : minute) },
+      { ...axis, size: 32, values: (/** @type {any} */ _, /** @type {number[]} */ at) => (isCount ? at.map(whole) : times(at)) },
       { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map(show) },
     ],
     series: [

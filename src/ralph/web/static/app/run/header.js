@@ -1,11 +1,11 @@
 /** The head of a run's page: what it does or how it ended, and what it has used of its limits. */
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { age, clock, count, duration, money, moment, plural } from "../format.js";
+import { age, askedOf, clock, count, duration, lastPart, money, moment, plural } from "../format.js";
 import { Command, Lines, Meter, Said } from "../parts.js";
 import { Badge, isLive, lookOf } from "../symbols.js";
 
-/** @param {{recap: any}} props */
-export function Header({ recap }) {
+/** @param {{recap: any, isWhole: boolean}} props whether it tells what was achieved, too */
+export function Header({ recap, isWhole }) {
   const look = lookOf(recap.state);
   const seconds = useSeconds(recap);
   const { spent } = recap;
@@ -16,8 +16,8 @@ export function Header({ recap }) {
         <${Badge} look=${look} big />
         <h1><${Said} text=${recap.outcome || look.word} /></h1>
       </div>
-      ${recap.asked && html`<p class="run-task"><${Said} text=${recap.asked} /></p>`}
-      ${recap.why && html`<p class="soft"><${Said} text=${recap.why} /></p>`}
+      <p class="run-task"><${Said} text=${askedOf(recap)} /></p>
+      ${recap.why && !recap.outcome.includes(recap.why) && html`<p class="soft"><${Said} text=${recap.why} /></p>`}
       ${recap.pending && html`<p class="told tone-warn">Asked to ${recap.pending.replace("-", " ")}; it has not heard
         that yet.</p>`}
       ${recap.problem && html`<p class="told tone-bad"><${Said} text=${recap.problem} /></p>`}
@@ -33,7 +33,7 @@ export function Header({ recap }) {
         <${Meter} label="Tokens" value=${`${count(tokens)} in`} hint=${`${count(spent.usage.output)} out`} />
       </div>
       <${Facts} recap=${recap} />
-      <${Achieved} recap=${recap} />
+      ${isWhole && html`<${Achieved} recap=${recap} />`}
     </header>`;
 }
 
@@ -54,6 +54,7 @@ function useSeconds(recap) {
 function Facts({ recap }) {
   const facts = [
     ["run", recap.run],
+    ["workspace", recap.workspace],
     ["branch", recap.branch],
     ["commit", recap.commit.slice(0, 10)],
     ["proven tree", recap.tree.slice(0, 10)],
@@ -68,7 +69,7 @@ function Facts({ recap }) {
   return html`
     <details class="more"><summary>
       <b>ralph ${recap.command}</b> ${agent && html`<span>by ${agent}</span>`}
-      <span>in <bdi>${recap.workspace}</bdi></span>
+      <span>in <bdi>${lastPart(recap.workspace)}</bdi></span>
       ${recap.started && html`<span>started ${age(recap.now - recap.started)}</span>`}
     </summary>
     <dl class="facts">${facts

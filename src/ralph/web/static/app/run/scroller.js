@@ -56,6 +56,7 @@ export class Scroller {
     this.following = false;
     this.followed(false);
     this.target = line;
+    this.box.scrollIntoView({ block: "nearest" });
     this.anchor = { page: Math.floor(line / PAGE), offset: 0 };
     this.changed();
   }

@@ -26,6 +26,15 @@ export function Workers({ recap }) {
     </div>`;
 }
 
+/** The workers that are at work now: each has a log of its own. @param {{recap: any}} props */
+export function AtWork({ recap }) {
+  const lanes = recap.lanes.filter((/** @type {any} */ lane) => lane.ended === null);
+  if (!lanes.length) return null;
+  return html`<p class="at-work soft">Each worker has a log of its own:
+    ${lanes.map((/** @type {any} */ lane) => html`<a key=${lane.worker} class="chip"
+      href=${address("run", recap.run, "worker", lane.worker, "log")}><${Symbol} shape="play" /><bdi>${lane.task}</bdi></a>`)}</p>`;
+}
+
 /** @param {{lane: any, run: string, now: number, began: number, span: number}} props */
 function Bar({ lane, run, now, began, span }) {
   const [tone, shape] = OUTCOMES[lane.outcome] || ["bad", "cross"];
