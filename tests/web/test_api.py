@@ -81,15 +81,7 @@ def test_a_run_is_seen_from_its_start_to_its_end(workspace: Path, server: WebSer
     texts = "\n".join(line["text"] for line in log["lines"])
     assert "red <script>alert(1)</script> evil" in texts
     assert not {"\x1b", "\u202e", "\x07"} & {*texts}
-    assert [line["n"] for line in server.get(f"{run}/log?from=-2&limit=5")["lines"]] == [
-        log["total"] - 2,
-        log["total"] - 1,
-    ]
-    found = server.get(f"{run}/log?limit=1&q=NOT%20YET")["matches"]
-    assert [log["lines"][number]["text"] for number in found] == ["Not yet."]
-    days = server.get(f"{run}/log?kinds=day,good")
-    assert [line["kind"] for line in days["lines"]][:1] == ["day"]
-    assert days["total"] == sum(line["kind"] in ("day", "good") for line in log["lines"])
+    assert_windows(server, run, log)
     recap = [each.data for each in told if each.name == "recap"][-1]
     after = server.get(run)
     assert recap["state"] == after["state"] == "completed"
@@ -102,6 +94,19 @@ def test_a_run_is_seen_from_its_start_to_its_end(workspace: Path, server: WebSer
     assert page.status == 200
     assert "sandbox" in page.headers["content-security-policy"]
     assert b"<script>alert" not in page.body
+
+
+def assert_windows(server: WebServer, run: str, log: dict[str, Any]) -> None:
+    """Parts of a log are what the whole has there."""
+    assert [line["n"] for line in server.get(f"{run}/log?from=-2&limit=5")["lines"]] == [
+        log["total"] - 2,
+        log["total"] - 1,
+    ]
+    found = server.get(f"{run}/log?limit=1&q=NOT%20YET")["matches"]
+    assert [log["lines"][number]["text"] for number in found] == ["Not yet."]
+    days = server.get(f"{run}/log?kinds=day,good")
+    assert [line["kind"] for line in days["lines"]][:1] == ["day"]
+    assert days["total"] == sum(line["kind"] in ("day", "good") for line in log["lines"])
 
 
 def test_a_client_that_comes_back_goes_on_where_it_was(workspace: Path, server: WebServer) -> None:

@@ -58,8 +58,8 @@ def web(*, open_page: bool, in_json: bool, **given: Any) -> None:  # noqa: ANN40
       ssh -L 8734:127.0.0.1:8734 HOST     reach that of another machine
       ralph web --json | jq -r .url       for programs
 
-    Elsewhere than on this machine (--host) it needs --tls-cert and --tls-key. A service gives it a
-    token by RALPH_WEB_TOKEN. More: docs/how-to/web.md.
+    Another --host than this machine needs --tls-cert and --tls-key.
+    RALPH_WEB_TOKEN gives a service its token.
     Exit codes: 0 after Ctrl+C, 2 when it cannot listen.
     """
     if not given["read_only"]:
