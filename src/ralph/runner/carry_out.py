@@ -5,10 +5,10 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ralph import __version__
 from ralph.errors import ConfigError, RalphError
@@ -111,17 +111,8 @@ def locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
         lock.release()
 
 
-class Part(Protocol):
-    """Carries on with a run to its end, or to where it has to be wired anew."""
-
-    def __call__(
-        self,
-        invocation: Invocation,
-        plan: Plan[Any],
-        run_dir: str,
-        history: History,
-        lasting: Lasting,
-    ) -> tuple[Display, RunState]: ...
+# Carries on with a run to its end, or to where it has to be wired anew.
+Part = Callable[[Invocation, Plan[Any], str, History, Lasting], tuple[Display, RunState]]
 
 
 def in_parts(

@@ -17,12 +17,12 @@ from story_support import StoryProject
 
 from ralph.files.state_dir import state_root
 from ralph.journal.ledger import read_ledger
-from ralph.journal.runs import Run, all_runs
+from ralph.journal.runs import Run, all_runs, look_again
 from ralph.journal.spending import total
 from ralph.kernel.world import Origin
 from ralph.runner.showing.recaps import beside_of
 from ralph.runner.steering import note
-from ralph.ui.recap.gather import ALL, LIGHT, Detail, Gatherer, iteration_of, recap_of
+from ralph.ui.recap.gather import Gatherer, recap_of
 from ralph.ui.recap.values import ItemKind, Recap, TaskState
 
 __all__ = ["project"]
@@ -39,12 +39,24 @@ def the_run() -> Run:
     return all_runs(state_root(os.environ))[0]
 
 
-def recap(detail: Detail = ALL, now: float = NOW) -> Recap:
+def recap(now: float = NOW) -> Recap:
     """The recap of the newest run, as programs get it: out of its JSON."""
     run = the_run()
-    found = recap_of(run, now, detail=detail, beside=beside_of(run, os.environ))
+    found = recap_of(run, now, beside_of(run, os.environ))
     assert msgspec.json.encode(found)
     return found
+
+
+def followed() -> Gatherer:
+    """The newest run, with all of its facts so far."""
+    gatherer = Gatherer(the_run(), beside_of(the_run(), os.environ))
+    assert gatherer.read()
+    return gatherer
+
+
+def catch_up(gatherer: Gatherer) -> None:
+    gatherer.run = look_again(gatherer.run)
+    gatherer.read()
 
 
 def status() -> Any:  # noqa: ANN401
@@ -108,8 +120,9 @@ def test_a_claim_that_is_not_believed_and_one_that_is(workspace: Path) -> None:
     assert [step.key for step in second.settled] == ["scm:message", "scm:commit"]
     assert second.judgement is not None
     assert second.judgement.verdict == "accept"
-    assert iteration_of(the_run(), 2, "", NOW, beside=beside_of(the_run(), os.environ)) == second
-    light = recap(LIGHT)
+    following = followed()
+    assert following.iteration(2, "", NOW) == second
+    light = following.recap(NOW)
     assert (light.iterations[0].prompt, light.iterations[0].items) == ("", ())
     assert light.iterations[0].diff.files == first.diff.files
     # Without the repository, and without what the agent printed, the rest is told.
@@ -185,8 +198,7 @@ def test_a_run_that_goes_on_is_killed_and_resumed(workspace: Path) -> None:
     words = ("run", "-p", "Make it", "--until-green")
     running = Running(workspace, *words)
     running.await_that(lambda: list(workspace.glob("here-*")))
-    following = Gatherer(the_run(), beside_of(the_run(), os.environ))
-    assert following.look()
+    following = followed()
     now = time.time() + 100
     live = following.recap(now)
     assert (live.state, live.pid) == ("running", running.process.pid)
@@ -198,7 +210,7 @@ def test_a_run_that_goes_on_is_killed_and_resumed(workspace: Path) -> None:
     note(the_run(), "mind the gap", Origin.CLI)
     running.process.kill()
     running.process.wait()
-    following.look()
+    catch_up(following)
     gone = following.recap(now)
     assert (gone.state, gone.pid) == ("crashed", None)
     assert gone.iterations[-1].trouble == "the run was gone before the turn ended"
@@ -207,8 +219,8 @@ def test_a_run_that_goes_on_is_killed_and_resumed(workspace: Path) -> None:
     assert [(s.text, s.heard) for s in gone.steered] == [("mind the gap", False)]
     (workspace / "go").touch()
     assert ralph("resume").code == 0
-    following.look()
+    catch_up(following)
     ended = following.recap(now)
     assert (ended.state, [each.number for each in ended.iterations]) == ("completed", [0, 1])
     assert ended.iterations[-1].tries == 2
-    assert following.recap(now, ALL) == recap(ALL, now)
+    assert following.recap(now, whole=True) == recap(now)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kits.recaps import BEGAN, bare, crew, hostile, single
 from ralph.kernel.value import replace
 from ralph.ui.paper.compare import compared
-from ralph.ui.paper.plots.catalog import plots, plots_of
+from ralph.ui.paper.plots.catalog import plots_of
 from ralph.ui.paper.plots.svg import MOST_POINTS, thinned, ticks, time_ticks
 from ralph.ui.recap.values import Iteration, Lane, Point, Recap, ReviewRow
 
@@ -54,6 +54,10 @@ def edited() -> Recap:
     """What nobody spends."""
     first, *others = crew().points
     return replace(crew(), points=(replace(first, dollars=-1e9, tokens_out=10**12), *others))
+
+
+def plots(recap: Recap) -> dict[str, str]:
+    return {plot.name: plot.svg for plot in plots_of(recap)}
 
 
 def assert_sane(recap: Recap) -> None:

@@ -25,7 +25,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import Accept, Boundary, Continue
-from ralph.ui.recap.gather import ALL, Gatherer, iteration_of, recap_of
+from ralph.ui.recap.gather import Gatherer, recap_of
 from ralph.ui.recap.values import ItemKind
 
 RUN = "20260101-000000-aaaa"
@@ -69,7 +69,7 @@ def written(run: Run, name: str, text: str | bytes) -> Path:
 def test_no_journal_at_all(run: Run) -> None:
     found = recap_of(run, 9.0)
     assert (found.run, found.state, found.iterations, found.problem) == (RUN, "crashed", (), "")
-    assert iteration_of(run, 1, "", 9.0) is None
+    assert Gatherer(run).iteration(1, "", 9.0) is None
     os.mkdir(run.journal)
     assert recap_of(run, 9.0).state == "unknown"
     assert "cannot read" in recap_of(run, 9.0).problem
@@ -118,7 +118,7 @@ def test_whoever_follows_reads_only_what_is_new(run: Run) -> None:
         path.write_bytes(whole[:cut])
         following.read()
     assert not following.read()
-    assert following.recap(9.0, ALL) == recap_of(run, 9.0)
+    assert following.recap(9.0, whole=True) == recap_of(run, 9.0)
 
 
 def test_a_worker_that_comes_back_while_somebody_follows(run: Run) -> None:
@@ -132,7 +132,7 @@ def test_a_worker_that_comes_back_while_somebody_follows(run: Run) -> None:
     assert following.read()
     path.write_bytes(whole)
     assert following.read()
-    assert following.recap(9.0, ALL) == recap_of(run, 9.0)
+    assert following.recap(9.0, whole=True) == recap_of(run, 9.0)
 
 
 def test_contents_of_a_turn_are_clean_and_short(run: Run) -> None:
@@ -142,7 +142,9 @@ def test_contents_of_a_turn_are_clean_and_short(run: Run) -> None:
     lines = [json.dumps(said), "not json \x1b[31m", '{"type":"x","text":"' + "y" * 10_000_000]
     written(run, "001.stream", "\n".join(lines))
     written(run, "001.prompt", f"Do it.\n{evil}\n" + "z" * 1_000_000)
-    whole = iteration_of(run, 1, "", 9.0)
+    following = Gatherer(run)
+    following.read()
+    whole = following.iteration(1, "", 9.0)
     assert whole is not None
     text = msgspec.json.encode(whole).decode()
     assert KEY not in text

@@ -59,7 +59,7 @@ def report(
     found = [find_run(root, here, part, "report", workers=True) for part in runs or (None,)]
     unique = list({(run.project, run.id): run for run in found}.values())
     now = time.time()
-    recaps = [recap_of(run, now, beside=beside_of(run, os.environ)) for run in unique]
+    recaps = [recap_of(run, now, beside_of(run, os.environ)) for run in unique]
     text = _text(recaps, kind)
     if output == "-" or (output is None and kind != "html"):
         click.echo(text, nl=False)

@@ -175,7 +175,6 @@ class Chapter:
         self.opening: facts.Decided | None = None  # the last verdict that let no turn begin
         self.asking: dict[str, str] = {}  # tasks with the questions they wait with
         self.evidence: dict[str, tuple[str, ...]] = {}  # of tasks that are done
-        self.spent_by: dict[str, float] = {}
         self._slept = 0.0  # since the last iteration
 
     def iteration(

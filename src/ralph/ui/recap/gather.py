@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from ralph.errors import StateError
 from ralph.git.checkpoint.trees import repository_of_run
 from ralph.git.repository import Repository
-from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, look_again, workers_at
+from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, workers_at
 from ralph.kernel.facts import Assigned, Returned
-from ralph.kernel.value import replace, value
+from ralph.kernel.value import replace
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Chapter, Draft
 from ralph.ui.recap.contents import with_contents
@@ -19,18 +19,9 @@ from ralph.ui.recap.values import Diff, Iteration, Recap
 from ralph.ui.status.reading import heard_at
 
 
-@value
-class Detail:
-    """What a recap holds of each iteration beside what its facts tell."""
-
-    contents: bool = True  # prompt, items, tools, the output of checks, the patch
-
-
-LIGHT, ALL = Detail(contents=False), Detail()
-
-
 class Gatherer:
-    """Follows a run, and gives its recap at any moment."""
+    """Follows a run, and gives its recap at any moment. Whoever knows that `run` has ended says
+    so."""
 
     def __init__(self, run: Run, beside: Beside = Beside()) -> None:
         self.run, self._beside = run, beside
@@ -42,11 +33,6 @@ class Gatherer:
         self._journals = {"": Facts(run.journal)}
         self._problems: dict[str, str] = {}
         self._diffs = Diffs(self._repository)
-
-    def look(self) -> bool:
-        """Read what is new, and see whether the run lives; True if there are new facts."""
-        self.run = look_again(self.run)
-        return self.read()
 
     def read(self) -> bool:
         """Read what is new; True if there are new facts."""
@@ -78,11 +64,12 @@ class Gatherer:
             self._journals.pop(name, None)
         return found
 
-    def recap(self, now: float, detail: Detail = LIGHT) -> Recap:
-        """The recap of what was read by now."""
+    def recap(self, now: float, *, whole: bool = False) -> Recap:
+        """The recap of what was read by now. A whole one has prompts, items, tools, the output of
+        checks and patches too."""
         drafts = self._gathered.drafts()
         recap = self._gathered.recap(self._seen(now), self._beside, self._diffs_of(drafts))
-        if not detail.contents:
+        if not whole:
             return recap
         pairs = zip(recap.iterations, drafts, strict=True)
         iterations = tuple(self._whole(each, *where) for each, where in pairs)
@@ -133,17 +120,8 @@ class Gatherer:
         )
 
 
-def recap_of(run: Run, now: float, *, detail: Detail = ALL, beside: Beside = Beside()) -> Recap:
-    """The recap of a run as it is now. Whatever is wrong with it is part of the recap."""
+def recap_of(run: Run, now: float, beside: Beside = Beside()) -> Recap:
+    """The whole recap of a run as it is now. Whatever is wrong with it is part of the recap."""
     gatherer = Gatherer(run, beside)
     gatherer.read()
-    return gatherer.recap(now, detail)
-
-
-def iteration_of(
-    run: Run, number: int, worker: str, now: float, *, beside: Beside = Beside()
-) -> Iteration | None:
-    """One iteration in full, of a worker if one is named; None if there is none."""
-    gatherer = Gatherer(run, beside)
-    gatherer.read()
-    return gatherer.iteration(number, worker, now)
+    return gatherer.recap(now, whole=True)

@@ -20,8 +20,3 @@ def plots_of(recap: Recap) -> list[Plot]:
     shown = readable(recap)
     drawn = (draw(shown) for draw in _PLOTS)
     return [plot for plot in drawn if plot is not None]
-
-
-def plots(recap: Recap) -> dict[str, str]:
-    """The SVG of each by its name, for other pages; they want the classes of `plots.css`."""
-    return {plot.name: str(plot.svg) for plot in plots_of(recap)}
