@@ -2,7 +2,6 @@
 
 import pytest
 
-from ralph.journal.life import Life
 from ralph.kernel.facts import (
     Assigned,
     Began,
@@ -36,24 +35,23 @@ ACCEPTED = Decided(130.0, Boundary.CLOSING, Accept(("claimed",)))
 CHECKS = Checking(135.0, "make test")
 
 
-def worker(*facts: Fact, life: Life = Life.RUNNING) -> Report:
+def worker(*facts: Fact, pid: int | None = 7) -> Report:
     """One at T-3, with these facts."""
     last = facts[-1] if facts else None
     return Report(
         run=f"{RUN}-003",
-        life=life,
         directory="/s",
         journal="/s/journal.jsonl",
         now=140.0,
         state=replay(facts),
         started=OWN if facts else None,
         doing=last if isinstance(last, Launching | Checking) else None,
-        pid=7 if life is Life.RUNNING else None,
+        pid=pid,
         sent=TASK,
     )
 
 
-def crew(*workers: Report, life: Life = Life.RUNNING) -> Report:
+def crew(*workers: Report) -> Report:
     """Two tasks are over, one of them parked; these are at work."""
     facts: tuple[Fact, ...] = (
         STARTED,
@@ -61,7 +59,7 @@ def crew(*workers: Report, life: Life = Life.RUNNING) -> Report:
         Returned(101.0, "T-1", f"{RUN}-001", Accept(("claimed",)), Spent(2, dollars=1.0)),
         Returned(102.0, "T-2", f"{RUN}-002", Park("no"), Spent(1, uncounted=1)),
     )
-    report = Report(RUN, life, "/s", "/s/journal.jsonl", 140.0, replay(facts), STARTED)
+    report = Report(RUN, "/s", "/s/journal.jsonl", 140.0, replay(facts), STARTED)
     return replace(report, workers=workers, pid=7, ahead=frozenset({"T-3", "T-4", "T-5"}))
 
 
@@ -106,17 +104,17 @@ def test_lines_are_cut_to_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (worker(OWN, BEGAN, WORKS, life=Life.CRASHED), "T-3 1/10: in the middle"),
-        (worker(life=Life.CRASHED), "T-3: not begun"),
+        (worker(OWN, BEGAN, WORKS, pid=None), "T-3 1/10: in the middle"),
+        (worker(pid=None), "T-3: not begun"),
         (
-            worker(OWN, BEGAN, ENDED, Settled(130.0, Stop(Reason.INTERRUPTED)), life=Life.ENDED),
+            worker(OWN, BEGAN, ENDED, Settled(130.0, Stop(Reason.INTERRUPTED)), pid=None),
             "T-3 1/10: in the middle, $0.50",
         ),
         (
-            worker(OWN, Settled(130.0, Stop(Reason.COMPLETED)), life=Life.ENDED),
+            worker(OWN, Settled(130.0, Stop(Reason.COMPLETED)), pid=None),
             "T-3: completed",
         ),
-        (replace(worker(life=Life.UNKNOWN), problem="it cannot be read"), "T-3: it cannot be read"),
+        (replace(worker(pid=None), problem="it cannot be read"), "T-3: it cannot be read"),
     ],
 )
 def test_one_that_is_not_at_work(report: Report, words: str) -> None:

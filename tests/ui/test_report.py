@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ralph.journal.life import Life
 from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import (
     Began,
@@ -57,7 +56,7 @@ TREE = {
 }
 
 
-def told(*facts: Fact, life: Life = Life.RUNNING, now: float = 300.0, **more: Any) -> Report:  # noqa: ANN401
+def told(*facts: Fact, now: float = 300.0, **more: Any) -> Report:  # noqa: ANN401
     """A report on a run with these facts."""
     state, started = NEW, None
     for fact in facts:
@@ -65,8 +64,7 @@ def told(*facts: Fact, life: Life = Life.RUNNING, now: float = 300.0, **more: An
         started = fact if isinstance(fact, Started) else started
     last = facts[-1] if facts else None
     doing = last if isinstance(last, Launching | Checking) else None
-    pid = 7 if life in (Life.RUNNING, Life.WAITING, Life.PAUSED) else None
-    report = Report(RUN, life, "/s", "/s/journal.jsonl", now, state, started, doing, pid=pid)
+    report = Report(RUN, "/s", "/s/journal.jsonl", now, state, started, doing, pid=7)
     return replace(report, **more)
 
 
@@ -112,34 +110,38 @@ UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
             "the agent writes a commit message since 10s, no output yet",
         ),
         (
-            told(*closed(Wait(1020.0, "no more"), turn=LIMITED), life=Life.WAITING),
+            told(*closed(Wait(1020.0, "no more"), turn=LIMITED)),
             "waiting",
             f"for the rate limit until {clock_time(1020.0)} (12m left)",
         ),
         (
-            told(*closed(Wait(310.0, "empty")), life=Life.WAITING),
+            told(*closed(Wait(310.0, "empty"))),
             "waiting",
             f"until {clock_time(310.0)} (10s left): empty",
         ),
         (
-            told(*closed(Continue(after=120.0)), life=Life.WAITING),
+            told(*closed(Continue(after=120.0))),
             "waiting",
             f"until {clock_time(330.0)} (30s left), then the next turn starts",
         ),
         (
-            told(STARTED, Decided(240.0, Boundary.OPENING, Wait(None, "paused")), life=Life.PAUSED),
+            told(
+                STARTED,
+                Decided(240.0, Boundary.OPENING, Wait(None, "paused")),
+                asked=Signals(paused=True),
+            ),
             "paused",
             "since 1m; ralph resume goes on",
         ),
-        (told(*closed(COMPLETED), life=Life.ENDED), None, "completed, exit code 0, 1m ago"),
+        (told(*closed(COMPLETED), pid=None), None, "completed, exit code 0, 1m ago"),
         (
-            told(STARTED, BEGAN, WORKS, life=Life.CRASHED),
+            told(STARTED, BEGAN, WORKS, pid=None),
             "turn",
             "its process is gone without a last word, 3m ago",
         ),
-        (told(life=Life.CRASHED), "starting", "its process is gone without a last word"),
+        (told(pid=None), "starting", "its process is gone without a last word"),
         (
-            told(life=Life.UNKNOWN),
+            told(pid=None, problem="line 3 was changed"),
             "starting",
             "no process of it is seen and its journal cannot be read",
         ),
@@ -212,13 +214,13 @@ def test_everything_about_a_run_at_work() -> None:
             told(replace(STARTED, limits=Limits()), BEGAN, Ended(200.0, Turn())),
             "Spent      3m20s\n",
         ),
-        (told(STARTED, life=Life.CRASHED), "Go on: ralph resume"),
+        (told(STARTED, pid=None), "Go on: ralph resume"),
         (
-            told(*closed(COMPLETED), life=Life.ENDED),
+            told(*closed(COMPLETED), pid=None),
             "Completed after 3 iterations in 2m, $1.50.\nProof      make test passed",
         ),
         (
-            told(*closed(Stop(Reason.BLOCKED, "which port?")), life=Life.ENDED),
+            told(*closed(Stop(Reason.BLOCKED, "which port?")), pid=None),
             "Stopped: which port? (blocked). 3 iterations in 2m, $1.50.\nJournal",
         ),
     ],
@@ -229,9 +231,7 @@ def test_what_is_said_only_where_it_matters(report: Report, words: str) -> None:
 
 def test_a_pause_that_is_in_force_is_not_asked_for() -> None:
     paused = Decided(240.0, Boundary.OPENING, Wait(None, "paused"))
-    assert "Asked" not in text_of(
-        told(STARTED, paused, life=Life.PAUSED, asked=Signals(paused=True))
-    )
+    assert "Asked" not in text_of(told(STARTED, paused, asked=Signals(paused=True)))
 
 
 def test_a_hostile_title_is_harmless_and_lines_fit_the_terminal() -> None:
@@ -281,17 +281,17 @@ NOTHING = {"iterations": 0, "seconds": 200.0, "cost_usd": None, "uncounted": 0, 
     [
         (told(), {"profile": None, "iteration": 0, "task": None, "agent": None, "pid": 7}),
         (told(STARTED), {"spent": NOTHING}),
-        (told(STARTED, life=Life.CRASHED), {"reason": None, "exit": None, "pid": None}),
+        (told(STARTED, pid=None), {"reason": None, "exit": None, "pid": None}),
         (told(STARTED, asked=Signals(1)), {"asked": "stop"}),
         (told(STARTED, asked=Signals(2)), {"asked": "stop-now"}),
         (told(STARTED, asked=Signals(paused=True)), {"asked": "pause"}),
         (
-            told(*closed(Wait(1020.0, "x")), life=Life.WAITING),
+            told(*closed(Wait(1020.0, "x"))),
             {"wake_at": 1020.0, "phase": "waiting"},
         ),
-        (told(*closed(Wait(1020.0, "x"))), {"wake_at": None}),
+        (told(*closed(Wait(1020.0, "x")), now=1030.0), {"wake_at": None}),
         (
-            told(*closed(Stop(Reason.LIMIT, "used up")), life=Life.ENDED),
+            told(*closed(Stop(Reason.LIMIT, "used up")), pid=None),
             {"reason": "limit", "exit": 1, "why": "used up", "ended_at": 220.0, "phase": None},
         ),
         (told(problem="torn"), {"problem": "torn"}),
@@ -309,9 +309,9 @@ def test_null_is_what_is_not_known(report: Report, known: dict[str, object]) -> 
 def test_a_table_of_runs() -> None:
     reports = [
         told(STARTED, BEGAN, WORKS),
-        told(*closed(COMPLETED), life=Life.ENDED),
+        told(*closed(COMPLETED), pid=None),
         told(*UNCOUNTED),
-        told(life=Life.UNKNOWN, problem="line 3 was changed"),
+        told(pid=None, problem="line 3 was changed"),
     ]
     assert table_lines(reports, Style(width=90)) == [
         "RUN                   STATE      PROFILE  TURNS  SPENT         AGE  WORKSPACE",
@@ -330,7 +330,7 @@ def test_the_table_fits(width: int, stop: Stop) -> None:
     path = "/home/me/" + "deep/" * 40 + "project"
     deep = replace(STARTED, workspace=path, profile="supervise", limits=Limits(10_000))
     _, *facts = closed(stop, turn=Turn(cost_usd=1234.5))
-    lines = table_lines([told(deep, *facts, life=Life.ENDED)], Style(width=width))
+    lines = table_lines([told(deep, *facts, pid=None)], Style(width=width))
     assert max(map(len, lines)) <= width
     assert lines[-1].endswith("project")
 

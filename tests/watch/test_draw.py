@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.journal.life import Life
 from ralph.kernel.facts import Started
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
@@ -30,7 +29,6 @@ STARTED = Started(
 )
 REPORT = Report(
     RUN,
-    Life.RUNNING,
     "/s/runs/x",
     "/s/runs/x/journal.jsonl",
     NOW,
@@ -75,7 +73,7 @@ def test_old_terminals_and_no_colours() -> None:
 
 
 def test_an_end_is_told_in_place_of_what_goes_on() -> None:
-    over = replace(REPORT, life=Life.ENDED, pid=None)
+    over = replace(REPORT, pid=None)
     stop = Stop(Reason.LIMIT, "10 iterations used up")
     view = replace(VIEW, report=replace(over, state=replace(over.state, stop=stop, time=NOW - 5)))
     lines = head(view)
@@ -86,7 +84,7 @@ def test_an_end_is_told_in_place_of_what_goes_on() -> None:
 
 
 def test_a_crash_says_what_to_type() -> None:
-    lost = replace(VIEW, report=replace(REPORT, life=Life.CRASHED, pid=None))
+    lost = replace(VIEW, report=replace(REPORT, pid=None))
     assert f"Go on: ralph resume {RUN}" in head(lost)
     assert draw.short_lines(lost, FANCY)[-1] == f"Go on: ralph resume {RUN}"
 

@@ -3,7 +3,6 @@ outside go in, a `View` comes out. Nothing here reads a file or a clock."""
 
 from collections.abc import Sequence
 
-from ralph.journal.life import Account, life_of
 from ralph.journal.runs import Run
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import (
@@ -29,7 +28,7 @@ from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
 from ralph.ui.replay import Days, LineTeller, LogLine
 from ralph.ui.status.listing import COMMANDS, state_word
-from ralph.ui.status.report import Report, life_with_workers
+from ralph.ui.status.report import Report
 from ralph.ui.style import Style
 
 
@@ -162,10 +161,8 @@ class Track:
 
     def report(self, seen: Seen, workers: "tuple[Report, ...]" = ()) -> Report:
         """All that is known of it, as `ralph status` has it."""
-        account = Account(self.started, self.state, self._doing, None, seen.problem)
-        report = Report(
+        return Report(
             run=self._run.id,
-            life=life_of(account, seen.asked, seen.now, live=seen.pid is not None),
             directory=self._run.directory,
             journal=self._run.journal,
             now=seen.now,
@@ -179,7 +176,6 @@ class Track:
             workers=workers,
             ahead=seen.ahead,
         )
-        return replace(report, life=life_with_workers(report))
 
 
 class Model:

@@ -5,7 +5,7 @@ A worker's facts may come before or after those of others: the recap is the same
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ralph.journal.life import Account, Life, life_of
+from ralph.journal.life import Life
 from ralph.kernel.facts import Assigned, Fact, Returned
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
@@ -22,7 +22,6 @@ from ralph.ui.status.report import (
     asked_word,
     briefing_for,
     doing_words,
-    life_with_workers,
     resume_command,
 )
 
@@ -181,8 +180,7 @@ class Gathered:
         report = _report_of(self.lead, seen)
         workers = tuple(_report_of(each, seen) for each in self._out)
         sent = self._own.assignment if self._own else None
-        report = replace(report, workers=workers, sent=sent)
-        return replace(report, life=life_with_workers(report))
+        return replace(report, workers=workers, sent=sent)
 
     def _rows(
         self, iterations: list[Iteration], seen: Seen, diff_of: Mapping[str, Diff]
@@ -208,10 +206,8 @@ class Gathered:
 
 
 def _report_of(chapter: Chapter, seen: Seen) -> Report:
-    account = Account(chapter.started, chapter.state, chapter.doing, None, seen.problem)
     return Report(
         run=chapter.run,
-        life=life_of(account, seen.asked, seen.now, live=seen.live),
         directory=seen.directory,
         journal=seen.journal,
         now=seen.now,
@@ -221,6 +217,7 @@ def _report_of(chapter: Chapter, seen: Seen) -> Report:
         heard_at=seen.heard_at,
         pid=seen.pid,
         asked=seen.asked,
+        problem=seen.problem,
         sent=chapter.sent.assignment if chapter.sent else None,
     )
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from ralph.files.state_dir import lstat
-from ralph.journal.life import Account, Life, life_of
+from ralph.journal.life import Account, Life
 from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, account_of, prompt_of, read_tail, workers_at
 from ralph.journal.spending import Sum
@@ -15,7 +15,7 @@ from ralph.kernel.value import replace
 from ralph.processes.usage import ProcessTree, measure
 from ralph.ui.replay import last_actions
 from ralph.ui.status.listing import Entry, state_word
-from ralph.ui.status.report import Report, life_with_workers
+from ralph.ui.status.report import Report
 
 _TAIL = 256 * 1024
 # The tasks that a run in that directory is for and that are not done; None where nobody can tell.
@@ -47,7 +47,7 @@ def report_of(
     accounts: Accounts = account_of,
 ) -> Report:
     """All that is known about a run. Whatever is wrong with it is part of the report."""
-    account, asked = accounts(run), run.asked()
+    account = accounts(run)
     workers = tuple(
         report_of(worker, now, actions=actions, sent=assigned.assignment, accounts=accounts)
         for worker, assigned in workers_at(run, account.state)
@@ -57,7 +57,6 @@ def report_of(
         last = last_actions(launch.dialect, prompt_of(launch), read_tail(launch.stream, _TAIL))
     report = Report(
         run=run.id,
-        life=life_of(account, asked, now, live=run.live),
         directory=run.directory,
         journal=run.journal,
         now=now,
@@ -66,7 +65,7 @@ def report_of(
         doing=account.doing,
         heard_at=heard_at(account.doing),
         pid=run.owner.pid if run.owner else None,
-        asked=asked,
+        asked=run.asked(),
         last_actions=last,
         tree=tree.as_dict() if tree else None,
         problem=account.problem,
@@ -78,8 +77,7 @@ def report_of(
         return report
     # How much is ahead of it stands in the list.
     assert report.started is not None
-    ahead_of_it = ahead(run, report.started.workspace)
-    return replace(report, life=life_with_workers(report), ahead=ahead_of_it)
+    return replace(report, ahead=ahead(run, report.started.workspace))
 
 
 def heard_at(doing: object) -> float | None:

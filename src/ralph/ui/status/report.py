@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, assert_never
 
-from ralph.journal.life import Life
+from ralph.journal.life import Account, Life, life_of
 from ralph.journal.way_on import WayOn, way_on
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
@@ -53,7 +53,6 @@ class Report:
     """A run as it is known at one moment. `tree` is what its processes use, as JSON has it."""
 
     run: str
-    life: Life
     directory: str
     journal: str
     now: float
@@ -74,6 +73,16 @@ class Report:
     @property
     def live(self) -> bool:
         return self.pid is not None
+
+    @property
+    def life(self) -> Life:
+        """Its state. One that has workers pauses by them."""
+        account = Account(state=self.state, problem=self.problem)
+        life = life_of(account, self.asked, self.now, live=self.live)
+        if life is Life.ENDED or not (self.is_crew and self.live and self.asked.paused):
+            return life
+        lives = {worker.life for worker in self.workers}
+        return life if lives & {Life.RUNNING, Life.WAITING} else Life.PAUSED
 
     @property
     def limits(self) -> Limits:
@@ -102,13 +111,6 @@ class Report:
     @property
     def tally(self) -> Tally:
         return Tally.of(self.state, self.ahead)
-
-
-def life_with_workers(report: Report) -> Life:
-    """The state of a run that may have workers: it pauses by them."""
-    lives = {worker.life for worker in report.workers}
-    paused = report.is_crew and report.live and report.asked.paused
-    return Life.PAUSED if paused and not lives & {Life.RUNNING, Life.WAITING} else report.life
 
 
 def phase_of(report: Report) -> str | None:
