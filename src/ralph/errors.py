@@ -24,6 +24,11 @@ class RalphError(Exception):
         self.remedy = remedy
         self.told = False  # whether a run's readers have said how it ended
 
+    @property
+    def words(self) -> str:
+        """The message with its remedy."""
+        return f"{self.message}. {self.remedy}".strip()
+
 
 class ConfigError(RalphError):
     """Bad settings, usage or prompt; an agent that cannot be started."""

@@ -7,12 +7,23 @@ import pytest
 from ralph.journal.journal import FileJournal
 from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, account_of
-from ralph.kernel.facts import Assigned, Began, Decided, Ended, Fact, Resumed, Returned, Settled
+from ralph.kernel.facts import (
+    Asked,
+    Assigned,
+    Began,
+    Decided,
+    Ended,
+    Fact,
+    Resumed,
+    Returned,
+    Settled,
+)
 from ralph.kernel.facts import Started as Start
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Reason, Stop
+from ralph.kernel.world import ANSWER, Origin, Request
 
 STARTED = Start(1.0, "r", "harness", "/shop", 1, "0", limits=Limits(5))
 CREW = Start(1.0, "r", "tasks", "/shop", 1, "0", workers=2)
@@ -102,5 +113,11 @@ def test_questions_stand_until_their_task_is_taken_up_again(tmp_path: Path) -> N
     assert account_of(run_with(tmp_path / "2", (*asked, began(3, "A")))).asks == ()
     crew = (CREW, Assigned(2.0, Assignment("A"), "r-001"), Returned(3.0, "A", "r-001", ASK))
     assert account_of(run_with(tmp_path / "3", crew)).asks == ("A",)
+    for heard in (
+        Asked(4.0, Request("1", ANSWER, Origin.CLI, 4.0, "yes", "A")),
+        Assigned(4.0, Assignment("A"), "r-002"),
+        Returned(4.0, "A", "r-001", GIVEN_UP),
+    ):
+        assert account_of(run_with(tmp_path / type(heard).__name__, (*crew, heard))).asks == ()
     goes_on = Decided(5.0, Boundary.CLOSING, Continue())
     assert account_of(run_with(tmp_path / "4", (STARTED, began(1, "A"), goes_on))).asks == ()

@@ -160,7 +160,7 @@ class CliAgent:
             error = _explained(error, self.setup)
         why = f"agent command {self.setup.command[0]!r}: {error}"
         if isinstance(error, RalphError):
-            why = f"{error.message}. {error.remedy}"
+            why = error.words
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=why)
 
     @contextmanager

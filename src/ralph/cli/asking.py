@@ -33,7 +33,7 @@ def ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
         except ValueError as error:
             print(f"  {error}")
         except ConfigError as error:
-            print(f"  {error.message}. {error.remedy}")
+            print(f"  {error.words}")
 
 
 def yes(answer: str) -> bool:

@@ -46,7 +46,7 @@ def ralph_dir_problem(workspace: str) -> str:
     try:
         ensure_ralph_dir(workspace)
     except ConfigError as error:
-        return f"{error.message}. {error.remedy}"
+        return error.words
     return ""
 
 

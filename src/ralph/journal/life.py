@@ -2,10 +2,21 @@
 
 from enum import StrEnum
 
-from ralph.kernel.facts import Checking, Launching, Started
+from ralph.kernel.facts import (
+    Asked,
+    Assigned,
+    Began,
+    Checking,
+    Fact,
+    Launching,
+    Returned,
+    Settled,
+    Started,
+)
 from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.value import value
-from ralph.kernel.world import Signals
+from ralph.kernel.verdict import Cause, Park
+from ralph.kernel.world import ANSWER, Signals
 
 
 class Life(StrEnum):
@@ -28,7 +39,7 @@ class Account:
     doing: Launching | Checking | None = None  # the last fact, if something is under way
     launch: Launching | None = None  # of the last turn
     problem: str = ""
-    asks: tuple[str, ...] = ()  # tasks that asked something, and were not taken up again
+    asks: tuple[str, ...] = ()  # tasks that wait for an answer
 
 
 def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life:
@@ -42,3 +53,18 @@ def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life
         return Life.PAUSED
     resting = state.phase is Phase.OPENING and state.wake is not None and state.wake > now
     return Life.WAITING if resting else Life.RUNNING
+
+
+def note_question(asking: dict[str, str], fact: Fact, task: str) -> None:
+    """Keep the questions of tasks up to date with a fact of the run; `task` is under work. A task
+    asks until it is answered, or taken up again."""
+    match fact:
+        case Began(assignment=at) | Assigned(assignment=at):
+            asking.pop(at.task, None)
+        case Asked(request=request) if request.request == ANSWER:
+            asking.pop(request.task, None)
+        case Settled(verdict=Park() as park) | Returned(verdict=Park() as park):
+            about = fact.task if isinstance(fact, Returned) else task
+            asking.pop(about, None)
+            if park.cause is Cause.QUESTION:
+                asking[about] = park.why

@@ -6,33 +6,39 @@ Looking never takes a lock and never writes, so it cannot disturb a run.
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ralph.errors import ConfigError, StateError
 from ralph.files.safe_open import open_regular, read_or_nothing
 from ralph.files.state_dir import project_dir
 from ralph.journal.journal import JOURNAL, HashChain
-from ralph.journal.life import Account
+from ralph.journal.life import Account, note_question
 from ralph.journal.lock import NAME, Owner, read_owner
 from ralph.kernel.facts import (
     Assigned,
-    Began,
     Checking,
     Fact,
     Launching,
-    Returned,
-    Settled,
     Started,
 )
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Cause, Park
 from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 
 _BLOCK = 1024 * 1024
 _SHOWN = 5  # candidates for an ambiguous name
 NONSENSE = (AssertionError, AttributeError, TypeError, ValueError, OverflowError)
+
+
+@contextmanager
+def folding(journal: str) -> Iterator[None]:
+    """Raise facts that make no sense as a StateError that names their journal."""
+    try:
+        yield
+    except NONSENSE as error:
+        raise StateError(f"{journal}: its facts make no sense ({error!r})") from error
 
 
 @value
@@ -239,6 +245,7 @@ class Facts:
     """The facts of a journal that may still grow, checked against their chain (ADR 9)."""
 
     def __init__(self, path: str) -> None:
+        self.path = path
         self._lines = Growing(path)
         self._chain = HashChain(path)
 
@@ -274,10 +281,9 @@ class Following:
     """Reads the journal of a run as it grows."""
 
     def __init__(self, run: Run) -> None:
-        self._path = run.journal
         self._facts = Facts(run.journal)
         self._account = Account()
-        self._task = ""
+        self._asking: dict[str, str] = {}
 
     def look(self) -> Account:
         """The account up to now. What is wrong with the journal is part of it, and ends it."""
@@ -285,37 +291,22 @@ class Following:
             return self._account
         problem, last, found = "", None, self._account
         started, launch, state = found.started, found.launch, found.state
-        asks = dict.fromkeys(found.asks)
         try:
-            for last in self._facts.new():
-                state = fold(state, last)
-                if isinstance(last, Launching) and last.role is not Role.MESSAGE:
-                    launch = last
-                elif isinstance(last, Started):
-                    started = last
-                self._task = asked_after(asks, self._task, last)
+            with folding(self._facts.path):
+                for last in self._facts.new():
+                    state = fold(state, last)
+                    if isinstance(last, Launching) and last.role is not Role.MESSAGE:
+                        launch = last
+                    elif isinstance(last, Started):
+                        started = last
+                    note_question(self._asking, last, state.task)
         except StateError as error:
-            problem = f"{error.message}. {error.remedy}".strip()
-        except NONSENSE as error:
-            problem = f"{self._path}: its facts make no sense ({error!r})"
+            problem = error.words
         doing = last if isinstance(last, Launching | Checking) else None
         if last is None:
             doing = found.doing
-        self._account = Account(started, state, doing, launch, problem, tuple(asks))
+        self._account = Account(started, state, doing, launch, problem, tuple(self._asking))
         return self._account
-
-
-def asked_after(asks: dict[str, None], task: str, fact: Fact) -> str:
-    """Keep account of the tasks that asked something and were not taken up again; the task under
-    work after this fact."""
-    if isinstance(fact, Began):
-        asks.pop(fact.assignment.task, None)
-        return fact.assignment.task
-    if not isinstance(fact, Settled | Returned) or not isinstance(fact.verdict, Park):
-        return task
-    if fact.verdict.cause is Cause.QUESTION:
-        asks[fact.task if isinstance(fact, Returned) else task] = None
-    return task
 
 
 def account_of(run: Run) -> Account:

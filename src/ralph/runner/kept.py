@@ -135,7 +135,7 @@ def rewired(
     try:
         again = plan_again(invocation, past)
     except RalphError as error:
-        why = f"{error.message}. {error.remedy}".strip()
+        why = error.words
         asked = (fact.request for fact in reversed(history.facts) if isinstance(fact, Asked))
         origin = next((each.origin for each in asked if each.request == RESUME), Origin.CLI)
         with writing_state(past.directory):

@@ -116,7 +116,7 @@ class RunLayers:
         try:
             box = self._open("")
         except RalphError as error:
-            raise OSError(f"{error.message}. {error.remedy}") from error
+            raise OSError(error.words) from error
         try:
             child = box.start(command, on_output, on_error)
         except BaseException:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Generic
 
 from ralph.agents.streams.dialects import parser_for
-from ralph.errors import StateError
 from ralph.journal.merged import MergedJournal
-from ralph.journal.runs import NONSENSE, Growing, Run, prompt_of
+from ralph.journal.runs import Growing, Run, folding, prompt_of
 from ralph.kernel.facts import Launching, Returned, Settled
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.verdict import Stop
@@ -40,13 +39,11 @@ class Retelling(Generic[Told]):
                     self._at_work.pop(fact.worker, None)
             elif run.id not in self._players:
                 self._players[run.id] = self._player(run, told.sent.assignment.task)
-            try:
+            with folding(run.journal):
                 if told.sent is not None:
                     self._at_work[run.id] = fold(self._at_work.get(run.id, NEW), fact)
                 used = [state.spent for state in self._at_work.values()]
                 yield from self._players[run.id].fact(fact, () if told.sent else used)
-            except NONSENSE as error:
-                raise StateError(f"{run.journal}: its facts make no sense ({error!r})") from error
         for player in self._players.values():
             yield from player.idle()
 

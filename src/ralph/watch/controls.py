@@ -46,6 +46,6 @@ def _asked(run: Run, command: str, ask: Callable[[], str]) -> Reply:
         refuse_own_run(os.environ, run, command)
         return Reply(ask())
     except RalphError as error:
-        return Reply(f"{error.message}. {error.remedy}".strip(), ok=False)
+        return Reply(error.words, ok=False)
     except NotImplementedError:
         return Reply("That cannot be answered here yet.", ok=False)

@@ -54,7 +54,7 @@ class Follower:
                 for entries in self._told.end():
                     self._add(entries)
         except StateError as error:
-            self.problem = f"{error.message}. {error.remedy}".strip()
+            self.problem = error.words
         self._reading, self.caught_up = None, True
         self._gone += not self.run.live
 

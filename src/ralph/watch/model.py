@@ -3,26 +3,22 @@ outside go in, a `View` comes out. Nothing here reads a file or a clock."""
 
 from collections.abc import Sequence
 
+from ralph.journal.life import note_question
 from ralph.journal.runs import Run
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import (
-    Asked,
-    Assigned,
     Began,
     Checked,
     Checking,
     Fact,
     Launching,
     Resumed,
-    Returned,
-    Settled,
     Started,
 )
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Cause, Park
-from ralph.kernel.world import ANSWER, NOTE, Signals
+from ralph.kernel.world import NOTE, Signals
 from ralph.text.plain import clean, one_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
@@ -137,7 +133,7 @@ class Track:
             self._heard_at = None
         self._see_gate(fact, before.task)
         if not self._task:
-            self._model.see_question(fact, self.state.task)
+            note_question(self._model.asking, fact, self.state.task)
         return [Entry(line, self._task) for line in lines]
 
     def event(self, event: AgentEvent, now: float) -> list[Entry]:
@@ -186,7 +182,7 @@ class Model:
         self.now = 0.0  # the clock of all, which goes by what was told last
         self._lead = Track(self, run, "")
         self._workers: dict[str, Track] = {}  # those who are not back, and of the end
-        self._asks: dict[str, str] = {}
+        self.asking: dict[str, str] = {}
 
     @property
     def started(self) -> Started | None:
@@ -199,21 +195,9 @@ class Model:
         self._workers[run.id] = Track(self, run, task)
         return self._workers[run.id]
 
-    def see_question(self, fact: Fact, task: str) -> None:
-        """Remember who asks, until the task is taken up again."""
-        match fact:
-            case Began() | Assigned():
-                self._asks.pop(fact.assignment.task, None)
-            case Asked(request=request) if request.request == ANSWER:
-                self._asks.pop(request.task, None)
-            case Settled(verdict=Park(cause=Cause.QUESTION, why=why)):
-                self._asks[task] = why
-            case Returned(verdict=Park(cause=Cause.QUESTION, why=why)):
-                self._asks[fact.task] = why
-
     def answered(self, task: str) -> None:
         """Forget a question that a person has answered."""
-        self._asks.pop(task, None)
+        self.asking.pop(task, None)
 
     def view(self, seen: Seen, *, caught_up: bool = True) -> View:
         """The run at that moment."""
@@ -236,7 +220,7 @@ class Model:
             for track, task in [(lead, ""), *workers]
             for gate in track.gates.values()
         ]
-        asks = tuple(Question(task, why) for task, why in self._asks.items())
+        asks = tuple(Question(task, why) for task, why in self.asking.items())
         tracks = [lead, *(worker for worker, _ in workers)]
         under_way = sum(
             t.activity.spent.dollars - t.state.spent.dollars for t in tracks if t.activity

@@ -14,7 +14,7 @@ from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
 from ralph.files.state_dir import lstat
 from ralph.journal.journal import HashChain
-from ralph.journal.runs import NONSENSE, Growing, Run, prompt_of
+from ralph.journal.runs import Growing, Run, folding, prompt_of
 from ralph.kernel.events import AgentEvent, ToolEnd, ToolStart
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled
 from ralph.kernel.limits import Spent
@@ -86,13 +86,12 @@ class Tail:
         before = self._told, self.spool.count, self.problem
         if not self.problem:
             try:
-                self._tell()
+                with folding(self.run.journal):
+                    self._tell()
             except StateError as error:
-                self._fail(f"{error.message}. {error.remedy}")
+                self._fail(error.words)
             except OSError as error:
                 self._fail(f"cannot read {error.filename}: {error.strerror}")
-            except NONSENSE as error:
-                self._fail(f"{self.run.journal}: its facts make no sense ({error!r})")
         if before != (self._told, self.spool.count, self.problem) or not self.caught_up.is_set():
             self._publish()
             self.caught_up.set()

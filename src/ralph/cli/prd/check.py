@@ -56,7 +56,7 @@ def check(*, ralph_dir: str, review_cap: int | None, skip_review: bool, in_json:
             for left in unjudged(project_dir(state_root(os.environ), folder.project), folder.path):
                 warn(f"run {left.run} was killed before its last turn was judged: {_AGAIN}")
         except StateError as error:
-            warn(f"{error.message}. {error.remedy}")
+            warn(error.words)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]

@@ -326,7 +326,7 @@ class TaskSettlement:
         try:
             self.work.end()
         except RalphError as error:  # how the run ended stands
-            self.tell(f"{error.message}. {error.remedy}")
+            self.tell(error.words)
         if not self.work.shared:
             where = (self.file.workspace, self.work.repository.environ)
             commit_records(*where, self.run_dir, self.tell)
@@ -336,7 +336,7 @@ class TaskSettlement:
         try:
             self.file.compact()
         except RalphError as error:
-            self.tell(f"{error.message}. {error.remedy}")
+            self.tell(error.words)
 
 
 def base_of(state: RunState) -> Checkpoint:

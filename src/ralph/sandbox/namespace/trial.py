@@ -72,7 +72,7 @@ def tried(
                 why = sandbox.capabilities.why
             clean = os.listdir(project) == before and not any(map(os.path.exists, outside))
     except RalphError as error:
-        return unusable(f"{error.message}. {error.remedy}")
+        return unusable(error.words)
     except OSError as error:
         return unusable(str(error))
     said = output.decode("utf-8", "replace").strip().splitlines()

@@ -6,6 +6,7 @@ What stands in files beside the journal is left to `contents`, and what git know
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ralph.journal.life import note_question
 from ralph.kernel import facts
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Asked, Assigned, Checked, Checking, Fact, Launching, Started
@@ -14,7 +15,7 @@ from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import value
-from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Verdict
+from ralph.kernel.verdict import Accept, Boundary, Continue, Verdict
 from ralph.review.law import CHANGES_REQUESTED
 from ralph.review.stats import Review, review_of
 from ralph.ui.recap.values import Iteration, Judgement
@@ -202,6 +203,7 @@ class Chapter:
         before, self.state = self.state, fold(self.state, fact)
         self.doing = fact if isinstance(fact, Launching | Checking) else None
         self._count_sleep(before, fact)
+        note_question(self.asking, fact, self.state.task)
         match fact:
             case Started():
                 self.started = fact
@@ -212,10 +214,10 @@ class Chapter:
             case facts.Decided():
                 stays = fact.boundary is Boundary.OPENING and not isinstance(fact.verdict, Continue)
                 self.opening = fact if stays else None
-            case facts.Settled() | facts.Returned():
-                self._note_end(fact)
-            case Assigned(assignment=assignment):
-                self.asking.pop(assignment.task, None)
+            case facts.Settled(verdict=Accept(evidence)):
+                self.evidence[self.state.task] = evidence
+            case facts.Returned(verdict=Accept(evidence)):
+                self.evidence[fact.task] = evidence
         if not isinstance(fact, Started | Asked | facts.Began | Assigned | facts.Returned):
             self._tell(fact)
         self._note_change(before, fact)
@@ -244,7 +246,6 @@ class Chapter:
             draft.again()
         draft.begin_turn(fact, before)
         draft.made = None
-        self.asking.pop(fact.assignment.task, None)
 
     def _tell(self, fact: Fact) -> None:
         """Add a fact to the iteration that it is about."""
@@ -285,16 +286,6 @@ class Chapter:
         if draft is not None:
             draft.ended = None if isinstance(fact, Checking) else fact.time
         return draft
-
-    def _note_end(self, fact: facts.Settled | facts.Returned) -> None:
-        """A task has ended, or waits for an answer."""
-        task = fact.task if isinstance(fact, facts.Returned) else self.state.task
-        if isinstance(fact.verdict, Accept):
-            self.evidence[task] = fact.verdict.evidence
-        elif isinstance(fact.verdict, Park):
-            self.asking.pop(task, None)
-            if fact.verdict.cause is Cause.QUESTION:
-                self.asking[task] = fact.verdict.why
 
     def _note_change(self, before: RunState, fact: Fact) -> None:
         """Add what was spent and done. What a worker has spent is told by its own journal."""

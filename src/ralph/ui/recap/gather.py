@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ralph.errors import StateError
 from ralph.git.checkpoint.trees import repository_of_run
 from ralph.git.repository import Repository
-from ralph.journal.runs import NONSENSE, Facts, Run, account_of, is_name, workers_at
+from ralph.journal.runs import Facts, Run, account_of, folding, is_name, workers_at
 from ralph.kernel.facts import Assigned, Returned
 from ralph.kernel.value import replace
 from ralph.ui.recap.beside import Beside
@@ -46,21 +46,19 @@ class Gatherer:
         """The new facts of a journal; one that cannot be read any further is left."""
         found, journal = False, self._journals[name]
         try:
-            for fact in journal.new():
-                found = True
-                self._gathered.take(fact, name)
-                if isinstance(fact, Assigned) and not name and is_name(fact.worker):
-                    worker = Run(fact.worker, self.run.directory, lead=self.run)
-                    self._journals[fact.worker] = Facts(worker.journal)
-                    self._read(fact.worker)
-                elif isinstance(fact, Returned) and fact.worker in self._journals:
-                    self._read(fact.worker)
-                    self._journals.pop(fact.worker, None)
+            with folding(journal.path):
+                for fact in journal.new():
+                    found = True
+                    self._gathered.take(fact, name)
+                    if isinstance(fact, Assigned) and not name and is_name(fact.worker):
+                        worker = Run(fact.worker, self.run.directory, lead=self.run)
+                        self._journals[fact.worker] = Facts(worker.journal)
+                        self._read(fact.worker)
+                    elif isinstance(fact, Returned) and fact.worker in self._journals:
+                        self._read(fact.worker)
+                        self._journals.pop(fact.worker, None)
         except StateError as error:
-            self._problems[name] = f"{error.message}. {error.remedy}".strip()
-        except NONSENSE as error:
-            self._problems[name] = f"{self.run.journal}: its facts make no sense ({error!r})"
-        if name in self._problems:
+            self._problems[name] = error.words
             self._journals.pop(name, None)
         return found
 

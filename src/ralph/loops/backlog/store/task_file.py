@@ -83,7 +83,7 @@ class TaskFile:
         try:
             return self.load()
         except ConfigError as error:
-            return Listing(Backlog(problem=f"{error.message}. {error.remedy}".strip()))
+            return Listing(Backlog(problem=error.words))
 
     def load(self) -> Listing:
         """The listing; ConfigError if the file cannot be read. Without one there are no tasks."""

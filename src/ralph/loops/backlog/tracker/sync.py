@@ -101,7 +101,7 @@ class Trackers:
                 return [self._mark_file(form, path, part, done=done)[0] for part in parts]
             why = getattr(error, "strerror", None) or str(error)
             if isinstance(error, RalphError):
-                why = f"{error.message}. {error.remedy}"
+                why = error.words
             return [Synced(How.FAILED, f"{path}: {why}")]
 
     def _marked(
