@@ -13,7 +13,7 @@ from ralph.ui.replay import LogLine
 from ralph.ui.style import Style, Tone
 from ralph.watch import lines as lines_module
 from ralph.watch.lines import LONGEST, Filter, Kind, Lines, Selection
-from ralph.watch.model import Entry
+from ralph.watch.model import TrackLine
 from ralph.watch.pager import Pager
 from ralph.watch.wrap import wrapped
 
@@ -31,7 +31,7 @@ def closed() -> Iterator[None]:
         OPEN.pop().close()
 
 
-def log(*entries: Entry) -> Lines:
+def log(*entries: TrackLine) -> Lines:
     made = Lines()
     OPEN.append(made)
     for entry in entries:
@@ -39,16 +39,16 @@ def log(*entries: Entry) -> Lines:
     return made
 
 
-def agent(text: str, task: str = "", tone: Tone = Tone.PLAIN) -> Entry:
-    return Entry(LogLine(text, tone, by_agent=True), task)
+def agent(text: str, task: str = "", tone: Tone = Tone.PLAIN) -> TrackLine:
+    return TrackLine(LogLine(text, tone, by_agent=True), task)
 
 
-def ralph(text: str, tone: Tone = Tone.PLAIN, time: float | None = 86_400.0) -> Entry:
-    return Entry(LogLine(text, tone, time))
+def ralph(text: str, tone: Tone = Tone.PLAIN, time: float | None = 86_400.0) -> TrackLine:
+    return TrackLine(LogLine(text, tone, time))
 
 
 MIXED = (
-    Entry(LogLine("Friday", Tone.FAINT, is_day=True)),
+    TrackLine(LogLine("Friday", Tone.FAINT, is_day=True)),
     ralph("Iteration 1 starting", Tone.HEAD),
     agent("Hello", "T-1"),
     agent("❌ Error", "T-2", Tone.BAD),

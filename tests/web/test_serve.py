@@ -15,7 +15,8 @@ import pytest
 from run_support import RALPH, Done, Running, assert_clear, journals, prepare, ralph, text
 
 from kits.web_server import WebServer, soon
-from ralph.web.listing import Listing
+from ralph.ui.status.known import KnownRuns
+from ralph.web.listing import told_of
 from ralph.web.sse import EventStream
 
 
@@ -178,7 +179,7 @@ def test_the_list_follows_runs_that_begin_go_on_and_are_removed(workspace: Path)
     root = os.environ["RALPH_STATE_DIR"]
     wait = {"text": "", "tools": [{"name": "Bash", "run": "until [ -e go ]; do sleep 0.02; done"}]}
     prepare(workspace, {"text": "x", "response": "DONE"}, wait)
-    listing = Listing(root)
+    listing = KnownRuns(root, told_of)
     assert listing.newest(10) == ([], 0)
     assert ralph("run", "-p", "First").code == 0
     soon(lambda: listing.newest(10)[0])

@@ -146,6 +146,12 @@ def lstat(path: str | bytes) -> os.stat_result | None:
         return None
 
 
+def stamp_of(path: str) -> tuple[int, int] | None:
+    """When a file was changed, and its size: equal if it is as it was. None if it is gone."""
+    found = lstat(path)
+    return (found.st_mtime_ns, found.st_size) if found else None
+
+
 def is_inside(path: str, directory: str) -> bool:
     """True if a path lies in a directory, or is it."""
     inner, outer = os.path.realpath(path), os.path.realpath(directory)

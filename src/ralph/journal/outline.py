@@ -5,13 +5,16 @@ What stands between is neither read nor checked; where the ends do not tell, all
 
 import json
 import os
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 from ralph.errors import StateError
 from ralph.files.safe_open import open_regular
+from ralph.files.state_dir import stamp_of
 from ralph.journal.codec import decode_fact
-from ralph.journal.ledger import read_ledger
+from ralph.journal.ledger import FILE, read_ledger
 from ralph.journal.runs import NONSENSE, Run, account_of
-from ralph.journal.spending import Sum, sums_by
+from ralph.journal.spending import LedgerEntry, Sum, sums_by
 from ralph.kernel.facts import Began, Fact, Resumed, Settled, Started
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Stop
@@ -80,9 +83,22 @@ def _fact(line: bytes) -> Fact:
     return decode_fact(json.loads(line))
 
 
-def costs_of(project: str) -> dict[str, Sum]:
-    """The cost of each run that is kept there, as its ledger tells."""
-    try:
-        return sums_by(read_ledger(project), lambda entry: entry.run)
-    except StateError:
-        return {}
+class Costs:
+    """What the runs that are kept at a place have cost, as its ledger tells: by run, or by another
+    key. A ledger is read again when it has changed; one that cannot be read tells nothing."""
+
+    def __init__(self, key_of: Callable[[LedgerEntry], str] = attrgetter("run")) -> None:
+        self._key_of = key_of
+        self._known: dict[str, tuple[object, Mapping[str, Sum]]] = {}
+
+    def __call__(self, project: str) -> Mapping[str, Sum]:
+        stamp, known = stamp_of(os.path.join(project, FILE)), self._known.get(project)
+        if known is None or known[0] != stamp:
+            known = self._known[project] = stamp, self._read(project)
+        return known[1]
+
+    def _read(self, project: str) -> Mapping[str, Sum]:
+        try:
+            return sums_by(read_ledger(project), self._key_of)
+        except StateError:
+            return {}

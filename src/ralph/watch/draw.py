@@ -15,7 +15,7 @@ from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Line
 from ralph.ui.live.region import fitted
 from ralph.ui.replay import tidy
-from ralph.ui.status.listing import Entry as Listed
+from ralph.ui.status.listing import Entry, tone_of
 from ralph.ui.status.report import age, doing_words
 from ralph.ui.style import Mark, Style, Tone
 from ralph.watch.model import GateView, View
@@ -29,7 +29,6 @@ _GATE_ROWS = (2, 6)  # where there is little room, and where there is more
 _ASKED, _ROWS = 2, 3  # questions that are shown, and rows of each
 _BAR = 12  # columns
 _GAP = "   "
-_TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
 _FULL, _EMPTY = ("█", "#"), ("░", ".")
 Said = Callable[[Any], str]
 _OK, _BAD, _RUNS = ("✓", "ok"), ("✗", "FAILED"), ("…", "...")
@@ -230,12 +229,12 @@ def packed(parts: Sequence[str], width: int, gap: str = _GAP) -> list[str]:
     return lines
 
 
-def list_rows(entries: Sequence[Listed], now: float, style: Style, width: int) -> list[str]:
+def list_rows(entries: Sequence[Entry], now: float, style: Style, width: int) -> list[str]:
     """A row for each run: what matters most stands first, and the end of its directory last."""
     return [_list_row(entry, now, style, width) for entry in entries]
 
 
-def _list_row(entry: Listed, now: float, style: Style, width: int) -> str:
+def _list_row(entry: Entry, now: float, style: Style, width: int) -> str:
     turns = f"{entry.iterations}/{entry.most}" if entry.most else str(entry.iterations)
     cost = "-" if entry.cost_usd is None else money(entry.cost_usd)
     since = age(now - entry.time) if entry.time else "-"
@@ -257,11 +256,6 @@ def list_heading(style: Style, width: int) -> str:
     state = f"{'STATE':<{_STATE}}"
     words = f" {'RUN':<20}  {'COMMAND':<9}  {state} {'TURNS':>6} {'COST':>7} {'AGO':>4}  WORKSPACE"
     return style.paint(words[:width], Tone.FAINT)
-
-
-def tone_of(state: str) -> Tone:
-    """The tone of a state, as `ralph list` has it."""
-    return _TONES.get(state, Tone.NOTICE)
 
 
 def short_lines(view: View, style: Style) -> list[str]:

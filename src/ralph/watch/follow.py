@@ -1,22 +1,16 @@
-"""Follows runs by what they leave on disk: one with its log, or all of this machine as a list."""
+"""Follows a run by what it leaves on disk."""
 
-import os
 import time
 from collections.abc import Iterator
-from functools import cache
 
 from ralph.errors import StateError
-from ralph.files.state_dir import lstat
-from ralph.journal.outline import costs_of
-from ralph.journal.runs import Run, all_runs, look_again
+from ralph.journal.runs import Run, look_again
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.ahead import ahead_of
 from ralph.ui.retelling import Retelling
-from ralph.ui.status.listing import Entry as Listed
-from ralph.ui.status.reading import entry_of
 from ralph.ui.style import Style
 from ralph.watch.lines import Lines
-from ralph.watch.model import Entry, Model, Seen, View
+from ralph.watch.model import Model, Seen, TrackLine, View
 
 _LOOK_EVERY = 1.0  # seconds between two looks whether the process lives, and at the task list
 _ENDED = 2  # readings of everything after the process was gone
@@ -29,8 +23,8 @@ class Follower:
         self.run = run
         self.lines = Lines()
         self.model = Model(run, style)
-        self._told = Retelling[Entry](run, self.model.track, events=True)
-        self._reading: Iterator[list[Entry]] | None = None
+        self._told = Retelling[TrackLine](run, self.model.track, events=True)
+        self._reading: Iterator[list[TrackLine]] | None = None
         self._looked = float("-inf")
         self._ahead: frozenset[str] | None = None
         self._asked = Signals()
@@ -63,7 +57,7 @@ class Follower:
         """True if there will be no more of it: it has ended, or its process is gone."""
         return self.problem != "" or (self._gone >= _ENDED and not self.run.live)
 
-    def _add(self, entries: list[Entry]) -> None:
+    def _add(self, entries: list[TrackLine]) -> None:
         """Several agents take turns at every line: empty ones part nothing."""
         for entry in entries:
             if entry.line.text or not entry.task:
@@ -96,34 +90,3 @@ class Follower:
 
     def close(self) -> None:
         self.lines.close()
-
-
-class Listing:
-    """The runs of this machine, newest first. A run is read again when its journal has changed."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._known: dict[str, tuple[object, Listed]] = {}
-
-    def entries(self, most: int) -> tuple[list[Listed], int]:
-        """So many of them, with all that go on; and how many there are beside."""
-        now, runs = time.time(), all_runs(self._root)
-        shown = [run for number, run in enumerate(runs) if number < most or run.live]
-        costs = cache(costs_of)  # a ledger is read once
-        known, self._known = self._known, {}
-        for run in shown:
-            seen = lstat(run.journal)
-            stamp = (run.owner, seen and (seen.st_size, seen.st_mtime_ns), _signals(run))
-            old = known.get(run.journal)
-            is_old = old is not None and old[0] == stamp
-            entry = old[1] if old and is_old else entry_of(run, now, costs)
-            self._known[run.journal] = (stamp, entry)
-        return [entry for _, entry in self._known.values()], len(runs) - len(shown)
-
-
-def _signals(run: Run) -> object:
-    """Changes with what is asked of a run that goes on."""
-    try:
-        return os.stat(os.path.join(run.directory, "signals")).st_mtime_ns if run.live else None
-    except OSError:
-        return None

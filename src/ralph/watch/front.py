@@ -9,10 +9,10 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import state_root
 from ralph.journal.runs import Run
 from ralph.kernel.verdict import Reason
+from ralph.ui.status.known import KnownRuns
 from ralph.ui.status.listing import listing
 from ralph.ui.style import Style, is_terminal, style_here
 from ralph.watch.draw import short_lines
-from ralph.watch.follow import Listing
 from ralph.watch.left import Left
 
 _HINT = "[ralph] For the whole screen: pip install 'ralph-engine[watch]'"
@@ -55,6 +55,6 @@ def _in_lines(run: Run | None, root: str, style: Style) -> Left:
         from ralph.watch.plain import watch as plainly
 
         return plainly(run, style)
-    entries, _ = Listing(root).entries(_LISTED)
+    entries, _ = KnownRuns(root, lambda entry: entry).newest(_LISTED)
     print("\n".join([*listing(entries, time.time(), style), "Watch one: ralph watch RUN"]))
     return Left()

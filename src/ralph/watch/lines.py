@@ -15,7 +15,7 @@ from ralph.kernel.value import value
 from ralph.text.plain import one_line
 from ralph.ui.replay import LogLine
 from ralph.ui.style import Tone
-from ralph.watch.model import Entry
+from ralph.watch.model import TrackLine
 
 LONGEST = 4000  # characters of a line
 _MOST_LINES = 250_000  # of one part; there are two
@@ -107,7 +107,7 @@ class Lines:
         """The tasks of workers who have said something; the first is "", of the run itself."""
         return list(self._tasks)
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: TrackLine) -> None:
         line, last = entry.line, self._parts[-1]
         if last.is_full:
             last = _Part()
@@ -128,18 +128,18 @@ class Lines:
         last.append(stamp + text.encode("utf-8", "surrogatepass"), flags, task)
         self.end += 1
 
-    def get(self, number: int) -> Entry:
+    def get(self, number: int) -> TrackLine:
         """The line of that number."""
         return next(self.between(number, number + 1))
 
-    def between(self, begin: int, end: int) -> Iterator[Entry]:
+    def between(self, begin: int, end: int) -> Iterator[TrackLine]:
         """The lines from one number up to another."""
         at, tasks = self.first, self.tasks
         for part in self._parts:
             for start in range(max(begin, at), min(end, at + len(part)), _BLOCK):
                 stop = min(start + _BLOCK, end, at + len(part))
                 for offset, data in enumerate(part.read(start - at, stop - at), start - at):
-                    yield _entry(data, part.flags[offset], tasks[part.tasks[offset]])
+                    yield _line_of(data, part.flags[offset], tasks[part.tasks[offset]])
             at += len(part)
 
     def marks(self, begin: int) -> Iterator[tuple[int, int, str]]:
@@ -155,12 +155,12 @@ class Lines:
             part.close()
 
 
-def _entry(data: bytes, flags: int, task: str) -> Entry:
+def _line_of(data: bytes, flags: int, task: str) -> TrackLine:
     begin = _TIME.size if flags & _TIMED else 0
     time = _TIME.unpack(data[:begin])[0] if begin else None
     text = data[begin:].decode("utf-8", "surrogatepass")
     tone, by_agent = _TONES[flags & (_AGENT - 1)], bool(flags & _AGENT)
-    return Entry(LogLine(text, tone, time, by_agent=by_agent, is_day=bool(flags & _DAY)), task)
+    return TrackLine(LogLine(text, tone, time, by_agent=by_agent, is_day=bool(flags & _DAY)), task)
 
 
 class Selection:

@@ -23,7 +23,7 @@ from ralph.text.plain import clean, one_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
 from ralph.ui.replay import Days, LineTeller, LogLine
-from ralph.ui.status.listing import COMMANDS, state_word
+from ralph.ui.status.listing import command_of, state_word
 from ralph.ui.status.report import Report
 from ralph.ui.style import Style
 
@@ -80,8 +80,8 @@ class View:
 
     @property
     def command(self) -> str:
-        profile = self.report.started.profile if self.report.started else ""
-        return COMMANDS.get(profile, profile)
+        started = self.report.started
+        return command_of(started.profile) if started else ""
 
     @property
     def notes(self) -> int:
@@ -92,7 +92,7 @@ class View:
 
 
 @value
-class Entry:
+class TrackLine:
     """A line of the log, and the task of the worker whose it is."""
 
     line: LogLine
@@ -119,7 +119,7 @@ class Track:
     def briefing(self) -> Briefing:
         return self._lines.briefing
 
-    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[Entry]:
+    def fact(self, fact: Fact, used: Sequence[Spent] = ()) -> list[TrackLine]:
         before = self.state
         lines = self._lines.fact(fact, used)
         self._model.now = fact.time
@@ -134,13 +134,13 @@ class Track:
         self._see_gate(fact, before.task)
         if not self._task:
             note_question(self._model.asking, fact, self.state.task)
-        return [Entry(line, self._task) for line in lines]
+        return [TrackLine(line, self._task) for line in lines]
 
-    def event(self, event: AgentEvent, now: float) -> list[Entry]:
+    def event(self, event: AgentEvent, now: float) -> list[TrackLine]:
         self._model.now = self._heard_at = now
         if self.activity is not None:
             self.activity.on_events([event])
-        return [Entry(line, self._task) for line in self._lines.event(event, now)]
+        return [TrackLine(line, self._task) for line in self._lines.event(event, now)]
 
     def _see_gate(self, fact: Fact, task: str) -> None:
         """A new turn does not forget what gates have found: the agent works on that."""

@@ -12,7 +12,7 @@ from ralph.ui.lines import clock_time
 from ralph.ui.live.activity import tag_of
 from ralph.ui.style import Style, Tone
 from ralph.watch.lines import Filter, Kind, Lines, Selection
-from ralph.watch.model import Entry
+from ralph.watch.model import TrackLine
 from ralph.watch.wrap import wrapped
 
 _NARROWEST = 10
@@ -171,7 +171,7 @@ def counted_lines(count: int) -> str:
     return f"{count:,} line{'' if count == 1 else 's'}"
 
 
-def painted_rows(entry: Entry, width: int, style: Style, sought: str = "") -> list[str]:
+def painted_rows(entry: TrackLine, width: int, style: Style, sought: str = "") -> list[str]:
     """The rows of a line: its time and the worker's task in front, the rest below each other."""
     line, tag = entry.line, tag_of(entry.task) if entry.task else ""
     if line.is_day:

@@ -17,11 +17,12 @@ from ralph.journal.runs import Run
 from ralph.kernel.value import value
 from ralph.runner.showing.recaps import beside_of
 from ralph.ui.recap.gather import Gatherer
+from ralph.ui.status.known import KnownRuns
 from ralph.web.controls import CONTROLS
 from ralph.web.feeds import Feeds
 from ralph.web.gate import Gate, Keys
 from ralph.web.list_feed import ListFeed
-from ralph.web.listing import Listing
+from ralph.web.listing import told_of
 from ralph.web.replies import ApiError, reply
 from ralph.web.reporting import report_of
 from ralph.web.security import REPORT_POLICY, Site
@@ -55,7 +56,7 @@ class Api:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._files = StaticFiles()
-        self._listing = Listing(parts.root)
+        self._listing = KnownRuns(parts.root, told_of)
         self.closing = asyncio.Event()
         self._list_feed = ListFeed(self._listing)
         self._feeds = Feeds(self._listing, self._gatherer, parts.tell)

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 from ralph.journal.runs import Run
 from ralph.ui.recap.gather import Gatherer
-from ralph.web.listing import Listing
+from ralph.ui.status.known import KnownRuns
+from ralph.web.listing import Told
 from ralph.web.replies import ApiError
 from ralph.web.run_feed import RunFeed
 
@@ -20,7 +21,7 @@ class Feeds:
 
     def __init__(
         self,
-        listing: Listing,
+        listing: KnownRuns[Told],
         gatherer_of: Callable[[Run], Gatherer],
         tell: Callable[[str], None],
     ) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 from collections import deque
 
-from ralph.web.listing import Listing, Told
+from ralph.ui.status.known import KnownRuns
+from ralph.web.listing import Told
 from ralph.web.sse import event
 
 _LOOK_EVERY = 1.0  # seconds
@@ -14,7 +15,7 @@ _GONE_KEPT = 1000
 class ListFeed:
     """Tells what has changed since a version. Looks only while somebody waits for it."""
 
-    def __init__(self, listing: Listing) -> None:
+    def __init__(self, listing: KnownRuns[Told]) -> None:
         self._listing = listing
         self._version = 0
         self._told: dict[str, tuple[int, Told]] = {}  # each with the version that changed it

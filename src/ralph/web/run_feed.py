@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
-from ralph.files.state_dir import lstat
+from ralph.files.state_dir import stamp_of
 from ralph.journal.runs import Run, workers_at
 from ralph.kernel.value import replace, value
 from ralph.ui.recap.gather import Gatherer
@@ -171,8 +171,7 @@ class RunFeed:
         run, journal = self._run, self.tail.told
         crew = [worker.journal for worker, _ in workers_at(run, self.tail.state)]
         paths = [os.path.join(each.directory, "signals") for each in (run, run.lead or run)]
-        seen = [(path, lstat(path)) for path in (*paths, *crew)]
-        files = [(path, found and (found.st_mtime_ns, found.st_size)) for path, found in seen]
+        files = [(path, stamp_of(path)) for path in (*paths, *crew)]
         beats = time.monotonic() // _RENEWED if run.live else 0
         return journal, run.owner, files, beats
 

@@ -1,14 +1,11 @@
 """The cost of all runs of this machine, by day. A ledger is read again when it has grown."""
 
-import os
-import time
 from typing import Any
 
-from ralph.errors import StateError
-from ralph.files.state_dir import lstat
-from ralph.journal.ledger import FILE, read_ledger
+from ralph.journal.outline import Costs
 from ralph.journal.runs import projects
-from ralph.journal.spending import Sum, sums_by
+from ralph.journal.spending import Sum
+from ralph.ui.status.spending import day_of
 
 
 class Spending:
@@ -16,29 +13,16 @@ class Spending:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._known: dict[str, tuple[object, dict[str, Sum]]] = {}
+        self._costs = Costs(lambda entry: day_of(entry.time))
 
     def told(self) -> dict[str, Any]:
         """The days in their order, and everything together."""
         days: dict[str, list[Sum]] = {}
         for project in projects(self._root):
-            for day, spent in self._days_of(project).items():
+            for day, spent in self._costs(project).items():
                 days.setdefault(day, []).append(spent)
         told = [_day(day, days[day]) for day in sorted(days)]
         return {"days": told, "total_usd": round(sum(day["cost_usd"] for day in told), 6)}
-
-    def _days_of(self, project: str) -> dict[str, Sum]:
-        seen = lstat(os.path.join(project, FILE))
-        stamp = (seen.st_mtime_ns, seen.st_size) if seen else None
-        known = self._known.get(project)
-        if known is None or known[0] != stamp:
-            try:
-                entries = read_ledger(project)
-            except StateError:
-                entries = ()
-            known = (stamp, sums_by(entries, lambda entry: _day_of(entry.time)))
-            self._known[project] = known
-        return known[1]
 
 
 def _day(day: str, sums: list[Sum]) -> dict[str, Any]:
@@ -50,7 +34,3 @@ def _day(day: str, sums: list[Sum]) -> dict[str, Any]:
         "tokens_in": sum(each.usage.all_input for each in sums),
         "tokens_out": sum(each.usage.output for each in sums),
     }
-
-
-def _day_of(moment: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(moment))

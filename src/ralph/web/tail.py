@@ -12,7 +12,7 @@ from ralph.agents.streams.dialects import parser_for
 from ralph.agents.streams.framing import Framer
 from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
-from ralph.files.state_dir import lstat
+from ralph.files.state_dir import lstat, stamp_of
 from ralph.journal.journal import HashChain
 from ralph.journal.runs import Growing, Run, folding, prompt_of
 from ralph.kernel.events import AgentEvent, ToolEnd, ToolStart
@@ -76,10 +76,7 @@ class Tail:
 
     def look(self) -> None:
         """Tell what is new since the last look, if any file has changed."""
-        seen = [
-            (found.st_size, found.st_mtime_ns) if (found := lstat(path)) else None
-            for path in (self.run.journal, self._path)
-        ]
+        seen = stamp_of(self.run.journal), stamp_of(self._path)
         if seen == self._seen and self.caught_up.is_set():
             return
         self._seen = seen

@@ -3,14 +3,13 @@
 import json
 import os
 import time
-from functools import cache
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import at_least, in_directory, option, print_lines
 from ralph.files.state_dir import state_root
-from ralph.journal.outline import costs_of
+from ralph.journal.outline import Costs
 from ralph.journal.runs import all_runs
 from ralph.ui.status.listing import listing
 from ralph.ui.status.reading import entry_of
@@ -44,7 +43,7 @@ def list_runs(*, everything: bool, lines: int | None, in_json: bool) -> None:
     now, runs = time.time(), all_runs(state_root(os.environ))
     most = None if everything or (in_json and lines is None) else lines or _USUAL
     shown = [run for number, run in enumerate(runs) if most is None or number < most or run.live]
-    costs = cache(costs_of)  # a ledger is read once
+    costs = Costs()
     entries = [entry_of(run, now, costs) for run in shown]
     if in_json:
         click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))

@@ -16,7 +16,7 @@ from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Change, Chapter, Draft
 from ralph.ui.recap.values import Diff, Iteration, Money, Recap, TaskRow
 from ralph.ui.recap.words import judgement_of, shown
-from ralph.ui.status.listing import COMMANDS, state_word
+from ralph.ui.status.listing import command_of, state_word
 from ralph.ui.status.report import (
     Report,
     asked_word,
@@ -143,7 +143,7 @@ class Gathered:
             why=shown(stop.why) if stop else "",
             judgement=judgement,
             profile=profile,
-            command=COMMANDS.get(profile, profile),
+            command=command_of(profile),
             asked=shown(beside.asked or (first.assignment.title if first else ""), _MOST_ASKED),
             agent=shown(started.agent) if started else "",
             model=shown(started.model) if started else "",

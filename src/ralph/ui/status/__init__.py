@@ -1,1 +1,2 @@
-"""The report of `ralph status`. Public: `report`, `spending`."""
+"""The report of `ralph status`. Public: `report`, `spending`,
+`listing`, `reading`, `known`."""

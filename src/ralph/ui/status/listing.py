@@ -22,6 +22,10 @@ _HEADINGS = ("RUN", "COMMAND", "STATE", "TURNS", "COST", "WHEN", "WORKSPACE")
 _TONES = {"running": Tone.CALL, "completed": Tone.GOOD, "crashed": Tone.BAD, "unknown": Tone.BAD}
 
 
+def command_of(profile: str) -> str:
+    return COMMANDS.get(profile, profile)
+
+
 @value
 class Entry:
     """A run in a list. `state` is what it does now, or how it ended."""
@@ -42,8 +46,7 @@ class Entry:
 
     @property
     def command(self) -> str | None:
-        profile = self.started.profile if self.started else None
-        return profile and COMMANDS.get(profile, profile)
+        return command_of(self.started.profile) if self.started else None
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs; null is what is not known, or not yet."""
@@ -70,6 +73,11 @@ class Entry:
         }
 
 
+def tone_of(state: str) -> Tone:
+    """The tone of a state that `state_word` gives, or of how a run ended."""
+    return _TONES.get(state, Tone.NOTICE)
+
+
 def state_word(report: Report, asks: tuple[str, ...]) -> str:
     """The state of a run that has not ended, of which these tasks wait for an answer."""
     is_at_rest = report.life is Life.PAUSED or not report.live
@@ -79,7 +87,7 @@ def state_word(report: Report, asks: tuple[str, ...]) -> str:
 def listing(entries: list[Entry], now: float, style: Style) -> list[str]:
     """The table; below it what is wrong with some, and what waits for an answer."""
     rows = [_HEADINGS, *(_row(entry, now) for entry in entries)]
-    tones = [Tone.FAINT, *(_TONES.get(entry.state, Tone.NOTICE) for entry in entries)]
+    tones = [Tone.FAINT, *(tone_of(entry.state) for entry in entries)]
     lines = fitted(rows, tones, style)
     wrong = [f"{e.run}: {tidy_path(e.problem)}" for e in entries if e.problem]
     lines += [style.paint(line, Tone.BAD) for line in wrong]

@@ -23,7 +23,7 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
     entries = sorted(entries, key=attrgetter("time"))
     # From noon to noon, so that a day of 23 hours is not passed over.
     noon = time.mktime((*time.localtime(now)[:3], 12, 0, 0, 0, 0, -1))
-    days = {_day(noon - back * _DAY) for back in range(_DAYS)}
+    days = {day_of(noon - back * _DAY) for back in range(_DAYS)}
     recent = [entry for entry in entries if _day_of(entry) in days]
     names = list(dict.fromkeys(entry.run for entry in reversed(entries)))[:_RUNS]
     runs = [entry for entry in entries if entry.run in names]
@@ -38,7 +38,7 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
         "",
         *_table(f"The last {_RUNS} runs", "run", sums_by(runs, attrgetter("run")), total(runs)),
         "",
-        f"In all since {_day(entries[0].time)}: {in_all}",
+        f"In all since {day_of(entries[0].time)}: {in_all}",
         *([f"{untold}: + and ? stand for that. See agent.prices."] if everything.unknown else []),
     ]
 
@@ -59,12 +59,12 @@ def spending_dict(entries: Sequence[LedgerEntry]) -> dict[str, Any]:
     }
 
 
-def _day(moment: float) -> str:
+def day_of(moment: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def _day_of(entry: LedgerEntry) -> str:
-    return _day(entry.time)
+    return day_of(entry.time)
 
 
 def _table(title: str, key: str, sums: dict[str, Sum], together: Sum) -> list[str]:

@@ -8,11 +8,11 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from ralph.text.plain import plain
+from ralph.ui.status.known import KnownRuns
 from ralph.ui.status.listing import Entry
 from ralph.ui.style import Style, Tone
 from ralph.watch import draw
 from ralph.watch.app.widgets import Choices, Painted
-from ralph.watch.follow import Listing
 
 _PACE = 1.0  # seconds
 _MOST = 500  # runs
@@ -27,7 +27,8 @@ class RunsScreen(Screen[None]):
 
     def __init__(self, root: str, style: Style, choose: Callable[[Entry], None]) -> None:
         super().__init__()
-        self._listing, self._style, self._choose = Listing(root), style, choose
+        self._known = KnownRuns(root, lambda entry: entry)
+        self._style, self._choose = style, choose
         self._entries: list[Entry] = []
         self._more = 0
 
@@ -50,7 +51,7 @@ class RunsScreen(Screen[None]):
         if not self.is_current:
             return
         chosen = self._entry
-        self._entries, self._more = self._listing.entries(_MOST)
+        self._entries, self._more = self._known.newest(_MOST)
         choices = self.query_one(Choices)
         places = [entry.directory for entry in self._entries]
         if chosen is not None and chosen.directory in places:
