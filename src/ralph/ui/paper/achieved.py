@@ -6,19 +6,19 @@ from ralph.text.words import counted, duration
 from ralph.ui.paper.diffs import counts
 from ralph.ui.paper.looks import ACCEPTED, AT_WORK, FAILED, PARKED, WAITED, WENT_ON
 from ralph.ui.paper.markup import EMPTY, Markup, foreign, joined, several, table, tag
-from ralph.ui.paper.words import cost, cut, mark, telling
+from ralph.ui.paper.words import TASK_WORDS, cost, cut, mark, telling
 from ralph.ui.recap.values import Recap, TaskRow, TaskState
 
 SHORT_ID = 12  # characters of a commit
 _MOST = 30
 _MOST_TASKS = 400
-_STATES = {
-    TaskState.PENDING: (WENT_ON, "not begun"),
-    TaskState.ACTIVE: (AT_WORK, "in progress"),
-    TaskState.REVIEW: (WAITED, "in review"),
-    TaskState.BLOCKED: (PARKED, "blocked"),
-    TaskState.DONE: (ACCEPTED, "done"),
-    TaskState.CANCELLED: (FAILED, "cancelled"),
+_LOOKS = {
+    TaskState.PENDING: WENT_ON,
+    TaskState.ACTIVE: AT_WORK,
+    TaskState.REVIEW: WAITED,
+    TaskState.BLOCKED: PARKED,
+    TaskState.DONE: ACCEPTED,
+    TaskState.CANCELLED: FAILED,
 }
 _HEAD = ("", "Task", "Commit", "Lines", "Iterations", "Time", "Cost", "Evidence")
 
@@ -51,7 +51,7 @@ def _list(class_: str, lines: Sequence[str]) -> Markup:
 
 
 def _row(task: TaskRow) -> list[Markup]:
-    look, state = _STATES[task.state]
+    look, state = _LOOKS[task.state], TASK_WORDS[task.state]
     name = joined((tag("b", foreign(cut(task.id, 60))), " ", foreign(cut(task.title, 120))))
     why = cut(task.question or task.why, 240)
     told = tag(

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.paper.compare import HEAD, row_of
 from ralph.ui.paper.markup import fit
-from ralph.ui.paper.words import against, cost, cut, headline, readable, said, telling, words_of
+from ralph.ui.paper.words import (
+    TASK_WORDS,
+    against,
+    cost,
+    cut,
+    headline,
+    readable,
+    said,
+    telling,
+    words_of,
+)
 from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
 
 # What has a meaning anywhere in a line, and what has one at its beginning. Entities are read by
@@ -29,13 +39,13 @@ _TICKS = re.compile("`+")
 _MOST = 20  # rows of a list
 _MOST_TASKS = 100
 _SHORT_ID = 12  # characters of a commit
-_STATES = {
-    TaskState.PENDING: "◌ not begun",
-    TaskState.ACTIVE: "◔ in progress",
-    TaskState.REVIEW: "◑ in review",
-    TaskState.BLOCKED: "❓ blocked",
-    TaskState.DONE: "✅ done",
-    TaskState.CANCELLED: "✖ cancelled",
+_SYMBOLS = {
+    TaskState.PENDING: "◌",
+    TaskState.ACTIVE: "◔",
+    TaskState.REVIEW: "◑",
+    TaskState.BLOCKED: "❓",
+    TaskState.DONE: "✅",
+    TaskState.CANCELLED: "✖",
 }
 _TONES = {"good": "✅", "notice": "⚠️", "bad": "❌", "active": "⏳"}
 
@@ -96,33 +106,29 @@ def _run(recap: Recap, level: str) -> Iterator[str]:
 
 
 def _claims(recap: Recap) -> Iterator[str]:
-    found = [
-        f"- {_place(each)} said **{plain_words(said(each.judgement), 60)}**; not believed: "
-        f"{plain_words(against(each.judgement), 160)}"
-        for each in recap.iterations
-        if each.judgement is not None and each.judgement.is_disbelieved
-    ]
+    found = []
+    for each in recap.iterations:
+        judged = each.judgement
+        if judged is not None and judged.is_disbelieved:
+            task = f" ({plain_words(each.task, 40)})" if each.task else ""
+            found.append(
+                f"- Iteration {each.number}{task} said **{plain_words(said(judged), 60)}**; "
+                f"not believed: {plain_words(against(judged), 160)}"
+            )
     if found:
         were = "claim was" if len(found) == 1 else "claims were"
-        yield f"**{len(found)} {were} not believed**"
-        yield from ("", *_some(found), "")
-
-
-def _place(iteration: Iteration) -> str:
-    task = f" ({plain_words(iteration.task, 40)})" if iteration.task else ""
-    return f"Iteration {iteration.number}{task}"
+        yield from (f"**{len(found)} {were} not believed**", "", *_some(found), "")
 
 
 def _some(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[:_MOST]
-    if rest := len(lines) - _MOST:
-        yield from [f"- and {rest} more"] * (rest > 0)
+    if (rest := len(lines) - _MOST) > 0:
+        yield f"- and {rest} more"
 
 
 def _list(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
-        yield f"**{title}**"
-        yield from ("", *_some([f"- {plain_words(line)}" for line in lines]), "")
+        yield from (f"**{title}**", "", *_some([f"- {plain_words(line)}" for line in lines]), "")
 
 
 def _achieved(recap: Recap) -> Iterator[str]:
@@ -140,7 +146,7 @@ def _achieved(recap: Recap) -> Iterator[str]:
 
 def _task(task: TaskRow) -> Iterator[str]:
     why = task.question or task.why
-    yield _STATES[task.state]
+    yield f"{_SYMBOLS[task.state]} {TASK_WORDS[task.state]}"
     told = f": {plain_words(why, 160)}" if why else ""
     yield f"**{plain_words(task.id, 60)}** {plain_words(task.title, 100)}{told}"
     yield code(task.commit[:_SHORT_ID]) if task.commit else ""

@@ -7,8 +7,8 @@ from ralph.kernel.value import replace, value
 from ralph.text.plain import first_line, one_line, shorten
 from ralph.text.words import money
 from ralph.ui.paper.looks import DISBELIEVED, Look
-from ralph.ui.paper.markup import EMPTY, Content, Markup, escaped, foreign, joined, tag
-from ralph.ui.recap.values import ItemKind, Iteration, Judgement, Recap
+from ralph.ui.paper.markup import EMPTY, Markup, escaped, foreign, joined, tag
+from ralph.ui.recap.values import ItemKind, Iteration, Judgement, Recap, TaskState
 
 _TAG = re.compile(r"<(response|promise|result)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _LAWS = frozenset(  # gates that prove nothing about the work
@@ -39,6 +39,16 @@ _HEADLINES = {
     "unknown": ("bad", "Nobody knows"),
     "running": ("active", "Running"),
     "waiting": ("active", "Waiting"),
+}
+
+
+TASK_WORDS = {
+    TaskState.PENDING: "not begun",
+    TaskState.ACTIVE: "in progress",
+    TaskState.REVIEW: "in review",
+    TaskState.BLOCKED: "blocked",
+    TaskState.DONE: "done",
+    TaskState.CANCELLED: "cancelled",
 }
 
 
@@ -147,19 +157,16 @@ def fair(sizes: Iterable[int], total: int) -> int:
     return max(ordered, default=0) + max(0, total)
 
 
-def quoted(text: str, most: int, where: str = "", of: Content = "pre") -> Markup:
+def quoted(text: str, most: int, where: str = "", of: str = "pre") -> Markup:
     """A text of others in a box that scrolls, shortened in the middle."""
     part = excerpt(text, most)
-    name = str(of)
+    look = {"class_": "text", "tabindex": "0" if of == "pre" else None}
     if not part.missing:
-        return tag(name, part.head, class_="text", tabindex="0" if name == "pre" else None)
+        return tag(of, part.head, **look)
     whole = joined((". The whole: ", tag("code", where))) if where else EMPTY
     gap = tag("p", f"… {part.missing:,} characters left out", whole, class_="gap")
-    first, last = (
-        tag(name, each, class_="text", tabindex="0" if name == "pre" else None)
-        for each in (part.head, part.tail)
-    )
-    return joined((first if part.head else EMPTY, gap, last if part.tail else EMPTY))
+    first, last = (tag(of, each, **look) if each else EMPTY for each in (part.head, part.tail))
+    return joined((first, gap, last))
 
 
 def mark(look: Look, title: str = "") -> Markup:
