@@ -125,7 +125,7 @@ class RunState:
 
     @property
     def rereads(self) -> bool:
-        """Whoever goes on with the run reads its settings again."""
+        """True if the settings are read again by whoever goes on with the run."""
         return self.has_ended or (self.paused and self.phase is Phase.OPENING)
 
     @property

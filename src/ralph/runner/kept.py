@@ -43,8 +43,8 @@ def keep_plan(plan: "Plan[Any]", run_dir: str) -> None:
 
 
 def kept_plan(run_dir: str) -> Mapping[str, Any] | None:
-    """What was kept of a run: its `loop`, its `work`, and the name of the `branch` that it made,
-    if it did; None if that cannot be read."""
+    """The kept plan of a run: its `loop`, its `work`, and the name of the `branch` that it made, if
+    it did; None if that cannot be read."""
     try:
         with open_regular(os.path.join(run_dir, PLAN)) as file:
             kept = json.load(file)
@@ -110,7 +110,7 @@ def settings_now(
 
 @contextmanager
 def _reading(run_dir: str) -> Iterator[Mapping[str, Any]]:
-    """What was kept of a run; a StateError where it makes no sense."""
+    """The kept plan of a run; a StateError where it makes no sense."""
     path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""Steering a run: what terminals, the page and programs do alike (ADR 38).
+"""Steers runs: the same for terminals, the page and programs (ADR 38).
 
 Each function checks, leaves a request that names its origin, and returns words for people. It
-raises ConfigError or StateError with a remedy. Whoever calls has refused agents.
+raises ConfigError or StateError with a remedy. The caller has refused agents.
 """
 
 import time
@@ -78,7 +78,7 @@ def resume(run: Run, origin: Origin) -> str:
 
 def note(run: Run, text: str, origin: Origin, task: str = "") -> str:
     """Leave words for the next prompt of a run, or of one of its tasks. A worker's are for its
-    task. Who does not run, but could go on, is told when it does."""
+    task. A run that has stopped is told when it goes on."""
     words = clean(proper(text, "the note")).strip()
     if not words:
         raise ConfigError("the note is blank", 'Say something: ralph note "..."')
@@ -159,7 +159,7 @@ def new_one(account: Account) -> str:
 
 
 def _coming(run: Run, account: Account, task: str) -> str:
-    """When a note will be told."""
+    """Says with which prompt a note will be told."""
     state, started = account.state, account.started
     prompt = f"the next prompt of {shown(task)}" if task else "the next prompt"
     if not run.live or state.stop is not None:

@@ -55,7 +55,7 @@ _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 @value
 class Closing:
-    """How a run ended, or how far it has come, in words."""
+    """The end of a run in words, or how far it has come."""
 
     outcome: str  # one sentence; "" while it goes on
     done: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Closing:
 
 
 def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closing:
-    """What is to be said at the end of a run, for each reason there is."""
+    """The words for the end of a run, for each reason there is."""
     done, yours = tuple(_done(stop, state, briefing)), tuple(_yours(state))
     if stop is None:
         return Closing("", done, left=tuple(_not_done(stop, state, briefing)), yours=yours)

@@ -38,7 +38,7 @@ _MARGIN = " " * 9  # the width of a time and a blank: what the agent says has no
 
 @value
 class Stream:
-    """What an agent prints: how to read it, what was added since the last call, and when."""
+    """The output of an agent: its parser, what was added since the last call, and when."""
 
     parser: Parser
     blocks: Callable[[], Iterable[bytes]]

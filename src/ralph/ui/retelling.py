@@ -29,7 +29,7 @@ class Retelling(Generic[Told]):
         self.stopped = False
 
     def new(self) -> Iterator[list[Told]]:
-        """What has come since the last call. StateError names a line that was changed."""
+        """The lines since the last call. StateError names a line that was changed."""
         for told in self._merged.new():
             fact, run = told.fact, told.run
             if told.sent is None:  # of the run itself, not of a worker
@@ -48,7 +48,7 @@ class Retelling(Generic[Told]):
             yield from player.idle()
 
     def end(self) -> Iterator[list[Told]]:
-        """What torn streams still hold; there will be no more."""
+        """The lines that torn streams still hold; there will be no more."""
         for player in self._players.values():
             yield from player.end()
 

@@ -39,7 +39,7 @@ def answer(run: Run, task: str, text: str) -> Reply:
 
 
 def _asked(run: Run, command: str, ask: Callable[[], str]) -> Reply:
-    """Whoever is judged by a run may look at it, and not steer it."""
+    """Ask, unless the caller is judged by the run: agents may look at it, and not steer it."""
     if run.lead is not None:
         return Reply(f"This is one worker. To steer them all: ralph watch {run.lead.id}", ok=False)
     try:

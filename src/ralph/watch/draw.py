@@ -37,8 +37,8 @@ _OK, _BAD, _RUNS = ("✓", "ok"), ("✗", "FAILED"), ("…", "...")
 def head(
     view: View, style: Style, width: int, most: int, frame: int = 0, *, airy: bool = False
 ) -> list[str]:
-    """What stands above the log, or beside it: the run, what is spent of what may be, gates, who
-    asks, and in about `most` lines in all, what goes on or how it ended. `airy` has empty lines."""
+    """The lines above the log, or beside it: the run, its budget, gates, questions, and in about
+    `most` lines in all, what goes on or how it ended. `airy` has empty lines."""
     parts = [
         [_title(view, style, width), *_about(view, style, width)],
         [
@@ -187,7 +187,7 @@ def _asked(view: View, style: Style, width: int) -> Iterator[str]:
 
 
 def _moments(view: View, style: Style, width: int, most: int, frame: int) -> Iterator[str]:
-    """What goes on now: a line for the run or for each worker; or how it ended."""
+    """The work that goes on: a line for the run or for each worker; or how it ended."""
     report = view.report
     stop = report.state.stop
     if stop is not None:
@@ -259,7 +259,7 @@ def list_heading(style: Style, width: int) -> str:
 
 
 def short_lines(view: View, style: Style) -> list[str]:
-    """How it stands, for the normal screen after the watch is over."""
+    """The state of the run, for the normal screen after the watch is over."""
     report = view.report
     width, whole = style.width or 80, 10 * _LONGEST
     if report.state.stop is not None:

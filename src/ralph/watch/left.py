@@ -1,4 +1,4 @@
-"""How a watcher left."""
+"""The end of a watch."""
 
 from ralph.kernel.value import value
 from ralph.watch.model import View

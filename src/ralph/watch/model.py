@@ -93,7 +93,7 @@ class View:
 
 @value
 class TrackLine:
-    """A line of the log, and the task of the worker whose it is."""
+    """A line of the log, and the task of the worker that it is about."""
 
     line: LogLine
     task: str = ""
@@ -156,7 +156,7 @@ class Track:
                     self.gates[gate] = GateView(gate, seconds=fact.seconds, ok=ok)
 
     def report(self, seen: Seen, workers: "tuple[Report, ...]" = ()) -> Report:
-        """All that is known of it, as `ralph status` has it."""
+        """The report of it, as `ralph status` has it."""
         return Report(
             run=self._run.id,
             directory=self._run.directory,

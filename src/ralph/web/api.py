@@ -41,7 +41,7 @@ _PATIENCE = 2.0  # seconds for the first lines of a long log
 
 @value
 class Parts:
-    """What the answers are made of."""
+    """The parts that the answers are made of."""
 
     site: Site
     keys: Keys

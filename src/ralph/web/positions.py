@@ -14,7 +14,7 @@ _POSITION = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})(?:\.([0-9]{1,9}))?", re.AS
 
 @value
 class Cursor:
-    """What a client was told: facts up to this byte of the journal, and so many lines."""
+    """A client's place: told are the facts up to this byte of the journal, and so many lines."""
 
     journal: int
     lines: int

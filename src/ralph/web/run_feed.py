@@ -28,7 +28,7 @@ Piece = tuple[bytes, Cursor]
 
 @value
 class Told:
-    """What one client was told."""
+    """The place of one client."""
 
     cursor: Cursor
     recap: int = 0  # the number of the last
@@ -166,7 +166,7 @@ class RunFeed:
             self._set()
 
     def _seen(self) -> object:
-        """All that a recap depends on; equal ones need no second look."""
+        """Everything that a recap depends on; equal ones need no second look."""
         self._run = self._named(self._run.id) or self._run
         run, journal = self._run, self.tail.told
         crew = [worker.journal for worker, _ in workers_at(run, self.tail.state)]

@@ -1,1 +1,2 @@
-"""What only loops know of their runs, for those who show them. Public: `ladders` and `recaps`."""
+"""Knowledge that only loops have of their runs, for whatever shows them. Public: `ladders`,
+`recaps`."""

@@ -16,7 +16,7 @@ from ralph.ui.recap.beside import Beside
 
 
 def beside_of(run: Run, environ: Mapping[str, str]) -> Beside:
-    """All that is known of a run, for `ui.recap.gather`. What cannot be read is left out."""
+    """Everything that is known of a run, for `ui.recap.gather`. What cannot be read is left out."""
     kept = kept_plan((run.lead or run).directory)
     if kept is None or kept["loop"] not in LOOPS:
         return Beside(rules=_rules(*LOOPS), environ=environ)

@@ -1,4 +1,4 @@
-"""What a run has achieved: its tasks with commit, size and evidence, or its lines of work."""
+"""The achievements of a run: its tasks with commit, size and evidence, or its lines of work."""
 
 from collections.abc import Sequence
 

@@ -30,7 +30,7 @@ _MOST_LINES = 12
 
 
 def row_of(recap: Recap) -> tuple[str, ...]:
-    """What is compared of a run, in the order of `HEAD`."""
+    """The cells of a run, in the order of `HEAD`."""
     done = sum(task.state is TaskState.DONE for task in recap.tasks)
     spent, usage = recap.spent, recap.spent.usage
     uncounted = (

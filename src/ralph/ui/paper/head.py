@@ -52,7 +52,7 @@ def _spaced(parts: list[Markup | None]) -> Iterator[Content]:
 
 
 def _asked(asked: str) -> Markup:
-    """What the run was for; a long prompt is folded."""
+    """The task of the run; a long prompt is folded."""
     if not asked.strip():
         return EMPTY
     if len(asked) <= _ASKED:
@@ -138,7 +138,7 @@ def strip(recap: Recap, prefix: str) -> Markup:
 
 
 def claims(recap: Recap, prefix: str) -> Markup:
-    """What the agent claimed and nobody believed, and why."""
+    """The claims that nobody believed, and why."""
     found = [
         tag(
             "li",
@@ -163,7 +163,7 @@ def claims(recap: Recap, prefix: str) -> Markup:
 
 
 def to_you(recap: Recap) -> Markup:
-    """What waits for a person, and what to type."""
+    """The work that waits for a person, and the commands to type."""
     parts = [
         _list("Left to you", recap.left, "open"),
         _list("Yours, and left alone", recap.yours, "yours"),
@@ -186,7 +186,7 @@ def _list(title: str, lines: tuple[str, ...], class_: str) -> Markup:
 
 
 def about(recap: Recap) -> Markup:
-    """Where everything lies, and by what it was made."""
+    """The places of everything, and the requests of people."""
     requests = [
         tag(
             "li",

@@ -157,7 +157,7 @@ def _long(text: str, most: int) -> Markup:
 
 
 def _steps(steps: tuple[Settling, ...], room: Room) -> Iterator[Markup]:
-    """What carried out the verdict."""
+    """The steps that carried out the verdict."""
 
     def entry(step: Settling) -> Markup:
         name = cut(step.key, 60) if step.ok else f"{cut(step.key, 60)} failed"
@@ -171,7 +171,7 @@ def _steps(steps: tuple[Settling, ...], room: Room) -> Iterator[Markup]:
 
 
 def _told(iteration: Iteration, room: Room) -> Markup:
-    """What the prompt was told of the iteration before, what people told it, and all of it."""
+    """The prompt: the words of people, of the iteration before, and all of it."""
     lists = (
         ("By a person", iteration.person_notes, "person"),
         ("Of the iteration before", iteration.fed_back, "next"),
@@ -185,7 +185,7 @@ def _told(iteration: Iteration, room: Room) -> Markup:
 
 
 def _did(iteration: Iteration, room: Room) -> Markup:
-    """What the agent said and did, in order, with a gap in the middle of a long turn."""
+    """The agent's words and deeds in order, with a gap in the middle of a long turn."""
     items = iteration.items
     keep = min(len(items), max(4, room.log // 700))
     is_whole = keep == len(items) and not iteration.items_left_out
@@ -206,7 +206,7 @@ def _did(iteration: Iteration, room: Room) -> Markup:
 
 
 def _figures(iteration: Iteration, room: Room) -> Iterator[Content]:
-    """When it began, its tools and its tokens."""
+    """Its beginning, its tools and its tokens."""
     yield clock(iteration.began or None, "%H:%M:%S")
     if iteration.wait_seconds >= 1:
         yield f" · {duration(iteration.wait_seconds)} of waiting"

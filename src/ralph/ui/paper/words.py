@@ -53,7 +53,7 @@ TASK_WORDS = {
 
 
 def headline(recap: Recap) -> tuple[str, str]:
-    """How the run stands: the class of a colour, and a word or two."""
+    """The state of a run: the class of a colour, and a word or two."""
     return _HEADLINES.get(recap.state, ("notice", cut(recap.state, 40).capitalize()))
 
 

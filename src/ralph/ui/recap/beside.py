@@ -1,4 +1,4 @@
-"""What a recap shows and no journal tells; whoever asks for one knows it, or not."""
+"""Facts for a recap that no journal tells. The caller knows them, or not."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -10,7 +10,7 @@ from ralph.kernel.value import value
 
 @value
 class Beside:
-    """All of it may be left out: the recap is the poorer for it, and right."""
+    """Any of it may be left out: the recap is poorer then, but still right."""
 
     asked: str = ""  # what the run was to do, by its kept plan
     branch: str = ""  # that it made for its work

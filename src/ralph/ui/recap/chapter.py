@@ -27,7 +27,7 @@ _GONE = "the run was gone before the turn ended"
 
 @value
 class Change:
-    """What was spent or done at a moment, beside all before it."""
+    """Spending or progress at one moment."""
 
     time: float
     dollars: float = 0.0
@@ -67,7 +67,7 @@ class Draft:
 
     @property
     def changed(self) -> str:
-        """What to ask git for the difference that it has made: two trees, or a commit."""
+        """The name of its difference for git: two trees, or a commit."""
         if self.before and self.after:
             return f"{self.before} {self.after}" if self.before != self.after else ""
         return self.commit

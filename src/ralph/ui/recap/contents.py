@@ -1,4 +1,4 @@
-"""What stands in files beside a journal: prompts, what agents printed, the output of checks."""
+"""Reads the files beside a journal: prompts, what agents printed, the output of checks."""
 
 import os
 from collections.abc import Iterable

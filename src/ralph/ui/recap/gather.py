@@ -93,12 +93,12 @@ class Gatherer:
         return replace(whole, diff=self._diffs.with_patch(draft.changed, made.diff))
 
     def _diffs_of(self, drafts: Iterable[tuple[Chapter, Draft]]) -> dict[str, Diff]:
-        """What these have changed, and what they have committed."""
+        """The diffs of these, and of their commits."""
         asked = (what for _, draft in drafts for what in (draft.changed, draft.commit) if what)
         return self._diffs.of(asked)
 
     def _repository(self) -> Repository:
-        """That in which it worked. A worker's own place in it is gone."""
+        """The repository of the run. A worker's own work tree is gone."""
         first, started = self.run.lead or self.run, self._gathered.lead.started
         workspace = started.workspace if started else os.devnull
         return repository_of_run(workspace, self._beside.environ, first.directory)

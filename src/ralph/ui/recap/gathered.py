@@ -1,4 +1,4 @@
-"""All that the facts of a run and of its workers tell. Facts in, a recap out; nothing is read.
+"""Joins the facts of a run and of its workers. Facts in, a recap out; nothing is read.
 
 A worker's facts may come before or after those of others: the recap is the same.
 """
@@ -127,7 +127,7 @@ class Gathered:
         )
 
     def _head(self, seen: Seen, beside: Beside) -> Recap:
-        """What is known of the run by its first fact and its last."""
+        """The run by its first fact and its last."""
         lead, state, started = self.lead, self.lead.state, self.lead.started
         stop, profile = state.stop, shown(started.profile) if started else ""
         judgement = None
@@ -167,7 +167,7 @@ class Gathered:
 
     @property
     def _last(self) -> float:
-        """When anything of it was last heard of."""
+        """The time of its last fact."""
         return max(each.state.time for each in self.chapters)
 
     @property
@@ -199,7 +199,7 @@ class Gathered:
         yield from board.rows(iterations, seen.listed, diff_of)
 
     def _changes(self) -> Iterator[Change]:
-        """What was spent and done; what a worker calls done, its lead does too."""
+        """Spending and progress; what a worker calls done, its lead does too."""
         yield from self.lead.changes
         for each in self.workers.values():
             yield from (replace(change, done=0) for change in each.changes)

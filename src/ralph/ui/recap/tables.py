@@ -138,7 +138,7 @@ def _outcome(returned: Returned) -> str:
 
 
 def points(changes: Iterable[Change], total: int | None) -> Iterator[Point]:
-    """What was spent and done up to each change; `total` is how many tasks there are. Of very many
+    """Spending and progress up to each change; `total` is how many tasks there are. Of very many
     points the last and some in between are shown."""
     dollars, usage, done, all_of_them = 0.0, Usage(), 0, list[Point]()
     for change in sorted(changes, key=attrgetter("time")):

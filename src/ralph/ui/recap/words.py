@@ -65,7 +65,7 @@ def judgement_of(
 
 
 def _found(found: Finding) -> str:
-    """What a gate found, in a line."""
+    """The finding of a gate, in a line."""
     return first_line(found.text) if found.code is None else f"exit code {found.code}"
 
 

@@ -46,7 +46,7 @@ def report_of(
     ahead: Ahead = lambda *_: None,
     accounts: Accounts = account_of,
 ) -> Report:
-    """All that is known about a run. Whatever is wrong with it is part of the report."""
+    """The report of a run. Whatever is wrong with it is part of that."""
     account = accounts(run)
     workers = tuple(
         report_of(worker, now, actions=actions, sent=assigned.assignment, accounts=accounts)

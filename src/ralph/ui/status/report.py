@@ -422,7 +422,7 @@ def asked_word(signals: Signals) -> str | None:
 
 
 def _steering_dict(report: Report) -> dict[str, Any]:
-    """What people ask of it, by which way, and the notes that no prompt holds yet."""
+    """The requests of people, their origin, and the notes that no prompt holds yet."""
     asked, requests = asked_word(report.asked), report.asked.requests
     return {
         "asked": asked,

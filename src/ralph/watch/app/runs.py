@@ -75,7 +75,7 @@ class RunsScreen(Screen[None]):
         return self._entries[chosen] if chosen < len(self._entries) else None
 
     def _detail(self, width: int) -> str:
-        """What matters of the chosen one and has no place in its row."""
+        """A line about the chosen one that has no place in its row."""
         entry = self._entry
         if entry is None:
             return ""

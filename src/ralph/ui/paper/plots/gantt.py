@@ -39,7 +39,7 @@ class _Bar:
 
 
 def gantt_plot(recap: Recap) -> Plot | None:
-    """When each worker was at which task."""
+    """The tasks of each worker over time."""
     placed = _placed(recap)
     bars = [bar for bar in placed if bar.row < _MOST_ROWS]
     rows = 1 + max((bar.row for bar in bars), default=0)

@@ -1,4 +1,4 @@
-"""What is left to do over time, and what reviews found."""
+"""Tasks that are left over time, and reviews."""
 
 import math
 from collections.abc import Iterator
