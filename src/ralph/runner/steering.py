@@ -33,6 +33,7 @@ _PATIENCE = 3.0  # seconds for a run that has only just taken its lock
 
 def stop(run: Run, origin: Origin, *, now: bool = False) -> str:
     """Ask a run to end after its current operation, or now."""
+    _refuse_worker(run)
     before, life = run.asked(), life_now(run)
     _leave(run, STOP_NOW if now else STOP, origin)
     with suppress(ConfigError):  # one that waits may have ended by now, because we asked
@@ -47,6 +48,7 @@ def stop(run: Run, origin: Origin, *, now: bool = False) -> str:
 
 def pause(run: Run, origin: Origin) -> str:
     """Ask a run to pause before its next turn."""
+    _refuse_worker(run)
     before, life = run.asked(), life_now(run)
     _leave(run, PAUSE, origin)
     if life is Life.PAUSED and before.paused:
@@ -59,6 +61,7 @@ def pause(run: Run, origin: Origin) -> str:
 def resume(run: Run, origin: Origin) -> str:
     """Let a run go on that is paused, by its settings as they are now. ConfigError if these cannot
     be read: then it stays paused."""
+    _refuse_worker(run)
     life = life_now(run)
     if not run.asked().paused:
         pid = f" (pid {run.owner.pid})" if run.owner else ""
@@ -102,6 +105,7 @@ def note(run: Run, text: str, origin: Origin, task: str = "") -> str:
 
 def answer(run: Run, task: str, text: str, origin: Origin) -> str:
     """Answer what a task of a run has asked; the task is pending again."""
+    run = run.lead or run
     account, (loop, _) = account_of(run), _loop_of(run)
     if loop is None or loop.answer is None or account.started is None:
         message = f"run {run.id} has no tasks that could have asked something"
@@ -222,6 +226,12 @@ def _loop_of(run: Run) -> tuple[Loop | None, Mapping[str, Any]]:
 
 
 # ------------------------------------------------------------------ requests
+
+
+def _refuse_worker(run: Run) -> None:
+    if run.lead is not None:
+        message = f"{run.id} is one worker of the run {run.lead.id}"
+        raise ConfigError(message, "Steer that run: its workers follow.")
 
 
 def _leave(run: Run, request: str, origin: Origin, *, text: str = "", task: str = "") -> None:

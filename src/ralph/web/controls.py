@@ -15,15 +15,15 @@ def _stop(run: Run, said: Said) -> str:
     now = said.get("now", False)
     if not isinstance(now, bool):
         raise ApiError(400, "`now` is true or false")
-    return steering.stop(_steered(run), Origin.WEB, now=now)
+    return steering.stop(run, Origin.WEB, now=now)
 
 
 def _pause(run: Run, said: Said) -> str:
-    return steering.pause(_steered(run), Origin.WEB)
+    return steering.pause(run, Origin.WEB)
 
 
 def _resume(run: Run, said: Said) -> str:
-    return steering.resume(_steered(run), Origin.WEB)
+    return steering.resume(run, Origin.WEB)
 
 
 def _note(run: Run, said: Said) -> str:
@@ -32,7 +32,7 @@ def _note(run: Run, said: Said) -> str:
 
 def _answer(run: Run, said: Said) -> str:
     task, text = _word(said, "task"), _word(said, "text")
-    return steering.answer(run.lead or run, task, text, Origin.WEB)
+    return steering.answer(run, task, text, Origin.WEB)
 
 
 CONTROLS: Mapping[str, Callable[[Run, Said], str]] = {
@@ -42,13 +42,6 @@ CONTROLS: Mapping[str, Callable[[Run, Said], str]] = {
     "note": _note,
     "answer": _answer,
 }
-
-
-def _steered(run: Run) -> Run:
-    if run.lead is not None:
-        why = f"{run.id} is one worker of the run {run.lead.id}"
-        raise ApiError(409, why, "Steer the run: its workers follow.")
-    return run
 
 
 def _word(said: Said, name: str, usual: str | None = None) -> str:
