@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
 from ralph.agents.clis import Launch
 from ralph.journal.journal import FileJournal
@@ -13,8 +12,8 @@ from ralph.kernel.ports import Agent, Policy, Workspace
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Order
 from ralph.kernel.value import value
-from ralph.kernel.world import Request, Signals
 from ralph.processes.child import Starter
+from ralph.runner.keeping import Attention
 from ralph.ui.lines import Reader
 
 
@@ -23,15 +22,6 @@ class AgentReaders:
     on_events: Callable[[Sequence[AgentEvent]], None] = lambda _: None
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None
     record: Callable[[Launching], None] = lambda _: None
-
-
-class Attention(Protocol):
-    """Knows what people ask of a run."""
-
-    def __call__(self) -> Signals: ...
-
-    def take(self, note: Request) -> bool:
-        """Take a note for the next turn; False if another worker was faster."""
 
 
 @value

@@ -52,10 +52,10 @@ class Pager:
         return found[: self._height]
 
     def place(self) -> str:
-        """`following`, or how far down the top of the window is."""
+        """The number of lines; of a window that does not follow them, how far down it stands."""
         numbers = self._selection.numbers()
         if self.follows or not numbers:
-            return counted_lines(len(numbers))
+            return f"{len(numbers):,} {'line' if len(numbers) == 1 else 'lines'}"
         return f"line {bisect_left(numbers, self._top[0]) + 1:,} of {len(numbers):,}"
 
     # ------------------------------------------------------------ move
@@ -81,20 +81,17 @@ class Pager:
         if wanted != self.wanted:
             self._selection = Selection(self.lines, wanted)
 
-    def next_kind(self) -> Kind:
+    def next_kind(self) -> None:
         """Show the next kind of lines."""
         kinds = list(Kind)
-        kind = kinds[(kinds.index(self.wanted.kind) + 1) % len(kinds)]
-        self.want(replace(self.wanted, kind=kind))
-        return kind
+        at = kinds.index(self.wanted.kind)
+        self.want(replace(self.wanted, kind=kinds[(at + 1) % len(kinds)]))
 
-    def next_task(self) -> str:
+    def next_task(self) -> None:
         """Show the lines of the next worker's task, or of all."""
         tasks = self.lines.tasks
         at = tasks.index(self.wanted.task) if self.wanted.task in tasks else 0
-        task = tasks[(at + 1) % len(tasks)]
-        self.want(replace(self.wanted, task=task))
-        return task
+        self.want(replace(self.wanted, task=tasks[(at + 1) % len(tasks)]))
 
     def seek(self, sought: str, *, back: bool = False) -> bool:
         """Go to the next line that holds these words, from the top of the window on; True if there
@@ -165,10 +162,6 @@ class Pager:
 
     def _wrapped(self, number: int) -> list[str]:
         return painted_rows(self.lines.get(number), self._width, self._style, self.sought)
-
-
-def counted_lines(count: int) -> str:
-    return f"{count:,} line{'' if count == 1 else 's'}"
 
 
 def painted_rows(entry: TrackLine, width: int, style: Style, sought: str = "") -> list[str]:
