@@ -201,7 +201,10 @@ def followed(
     assert client.numbers == [*range(server.spool.total)]
 
 
-def test_more_than_fits_into_one_piece_comes_before_what_followed_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("events", [1, 100])
+def test_more_than_fits_into_one_piece_comes_before_what_followed_it(
+    tmp_path: Path, events: int
+) -> None:
     """Also where all of it comes from one line of the stream."""
     stage, client = Stage(tmp_path, 1 << 20), Client()
     stage.step("say")
@@ -211,7 +214,7 @@ def test_more_than_fits_into_one_piece_comes_before_what_followed_it(tmp_path: P
     with Servers(stage) as another:
         tail = another()
         tail.look()
-        while client.take(tail, 1):
+        while client.take(tail, events):
             pass
         assert client.numbers == [*range(tail.spool.total)]
     assert [line for line in client.lines if line.isdecimal()] == [f"{n}" for n in range(1_300)]
