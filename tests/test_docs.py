@@ -125,7 +125,7 @@ def misuse(typed: str) -> str:
     )
     words = with_command(quoted.stdout.decode().split("\0")[:-1])
     group: click.Command = ralph
-    ctx = click.Context(ralph, info_name="ralph")
+    ctx = click.Context(ralph, info_name="ralph", **ralph.context_settings)
     try:
         while isinstance(group, click.Group) and words and not words[0].startswith("-"):
             _, command, words = group.resolve_command(ctx, words)

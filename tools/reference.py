@@ -147,7 +147,7 @@ def commands() -> Iterator[str]:
 
 def command(path: str, found: click.Command, level: int = 2) -> Iterator[str]:
     """A command, its options and examples; then the commands below it."""
-    ctx = click.Context(found, info_name=path)
+    ctx = click.Context(found, info_name=path, **ralph.context_settings)
     yield f"{'#' * level} {path}\n"
     for paragraph in (found.help or "").split("\n\n"):
         if paragraph.startswith("\b\n"):

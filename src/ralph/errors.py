@@ -54,4 +54,4 @@ def failing(message: str, remedy: str = "", kind: type[RalphError] = ConfigError
     try:
         yield
     except OSError as error:
-        raise kind(f"{message}: {error.strerror}", remedy) from error
+        raise kind(f"{message}: {error.strerror or error}", remedy) from error

@@ -139,15 +139,18 @@ class Events:
         self.position = position
 
     def __iter__(self) -> Iterator[Told]:
-        """The events, as they come, until the server ends them."""
+        """The events, as they come, until the server ends them. One that must come, comes soon."""
         said: dict[str, str] = {}
+        deadline = time.monotonic() + 60
         while line := self._answer.readline():
+            assert time.monotonic() < deadline, "the server sends no more than comments"
             if line != b"\n":
                 name, _, words = line.decode().rstrip("\n").partition(": ")
                 said[name] = words
                 continue
             if "event" in said:
                 self.position = said.get("id", self.position)
+                deadline = time.monotonic() + 60
                 yield Told(said["event"], said.get("id", ""), json.loads(said["data"]))
             said = {}
 

@@ -150,12 +150,14 @@ def test_a_question_is_there_until_its_task_is_taken_up() -> None:
         assert model(started, begun, WORKS, ENDED, asks, told).view(SEEN).asks == ()
 
 
-def test_notes_wait_until_a_turn_was_judged() -> None:
+def test_notes_wait_until_a_prompt_holds_them() -> None:
     left = replace(SEEN, asked=Signals(requests=(NOTED,)))
     assert model(STARTED).view(left).notes == 1
     heard = model(STARTED, Asked(DAY + 1, NOTED))
     assert heard.view(left).notes == 1, "it is not counted twice"
     assert heard.view(SEEN).notes == 1
+    told = model(STARTED, Asked(DAY + 1, NOTED), BEGAN, WORKS)
+    assert told.view(left).notes == told.view(SEEN).notes == 0
     judged = model(STARTED, Asked(DAY + 1, NOTED), BEGAN, WORKS, ENDED, AGAIN)
     assert judged.view(SEEN).notes == 0
 

@@ -144,6 +144,7 @@ def test_a_killed_run_is_noticed_by_all_who_look(workspace: Path, server: WebSer
     assert listed.until("runs")[-1].data["runs"][0]["state"] == "running"
     events = server.events(f"/api/runs/{journal.parent.name}/events")
     events.until("recap", state="running")
+    assert server.get(f"/api/runs/{journal.parent.name}")["state"] == "running"
     running.send(signal.SIGKILL)
     running.process.wait()
     assert listed.until("runs")[-1].data["runs"][0]["state"] == "crashed"

@@ -201,6 +201,27 @@ def followed(
     assert client.numbers == [*range(server.spool.total)]
 
 
+@pytest.mark.parametrize("events", [1, 100])
+def test_more_than_fits_into_one_piece_comes_before_what_followed_it(
+    tmp_path: Path, events: int
+) -> None:
+    """Also where all of it comes from one line of the stream."""
+    stage, client = Stage(tmp_path, 1 << 20), Client()
+    stage.step("say")
+    stage.print({"type": "text", "text": "\n".join(f"{n}" for n in range(1_300))}, "\n")
+    stage.step("turn")
+    stage.close()
+    with Servers(stage) as another:
+        tail = another()
+        tail.look()
+        while client.take(tail, events):
+            pass
+        assert client.numbers == [*range(tail.spool.total)]
+    assert [line for line in client.lines if line.isdecimal()] == [f"{n}" for n in range(1_300)]
+    kinds = [fact["type"] for fact in client.facts]
+    assert kinds == ["started", "began", "launching", "ended", "decided", "settled"]
+
+
 def test_after_a_shortened_stream_all_that_is_left_is_told(tmp_path: Path) -> None:
     """What nobody has any more is told to nobody; what came after it to all."""
     stage, client = Stage(tmp_path, 8_000), Client()

@@ -1,15 +1,19 @@
 """`ralph web` under attack: each request is sent to a real server, byte by byte where no library
 would send it (ADR 40)."""
 
+import asyncio
 import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from kits.web_server import Reply, WebServer, soon
+from ralph.web.gate import Gate, Keys
 from ralph.web.security import HEADERS, RULES, Incoming, Site, is_known, refusal
 
 Pairs = list[tuple[str, str]]
@@ -339,3 +343,26 @@ def test_each_rule_objects_to_something() -> None:
         others = [other for other in RULES if other is not rule]
         assert rule(odd[rule.__name__], Site()) is not None
         assert not any(other(odd[rule.__name__], Site()) for other in others), rule
+
+
+def test_a_bug_of_ours_tells_its_finder_nothing() -> None:
+    """An answer says that it is a bug; what happened stands on the terminal alone."""
+    told: list[str] = []
+    sent: list[Any] = []
+
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("/home/me/precious")
+
+    async def receive() -> Any:  # noqa: ANN401
+        raise AssertionError("nobody reads this request")
+
+    async def send(message: Any) -> None:  # noqa: ANN401
+        sent.append(message)
+
+    gate = Gate(broken, Site(), Keys("x" * 40, "ralph"), told.append)
+    scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+    headers = [(b"host", b"127.0.0.1")]
+    asyncio.run(gate({**scope, "headers": headers, "state": {}}, receive, send))
+    assert sent[0]["status"] == 500
+    assert json.loads(sent[1]["body"])["error"] == "this is a bug in ralph"
+    assert told == ["GET '/': RuntimeError: /home/me/precious"]

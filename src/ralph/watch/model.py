@@ -18,13 +18,13 @@ from ralph.kernel.facts import (
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
-from ralph.kernel.world import NOTE, Signals
+from ralph.kernel.world import Signals
 from ralph.text.plain import clean, one_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live.activity import Activity, Doing
 from ralph.ui.replay import Days, LineTeller, LogLine
 from ralph.ui.status.listing import command_of, state_word
-from ralph.ui.status.report import Report
+from ralph.ui.status.report import Report, waiting_notes
 from ralph.ui.style import Style
 
 
@@ -85,10 +85,8 @@ class View:
 
     @property
     def notes(self) -> int:
-        """The notes that wait for a turn."""
-        waiting = [each for each in self.report.asked.requests if each.request == NOTE]
-        heard = self.report.state.heard
-        return len(self.report.state.notes) + sum(each.id not in heard for each in waiting)
+        """The notes that no prompt holds yet."""
+        return len(waiting_notes(self.report))
 
 
 @value

@@ -33,7 +33,7 @@ class Feeds:
         """The run of that id."""
         run = await asyncio.to_thread(self._listing.named, name)
         if run is None:
-            raise ApiError(404, "there is no such run", "All that there are: /api/runs")
+            raise ApiError(404, "there is no such run", "See all: ralph list")
         return run
 
     async def of(self, name: str) -> RunFeed:

@@ -61,7 +61,7 @@ def test_a_note_reaches_the_next_prompt_and_a_stop_takes_two_presses(
     page.get_by_role("link", name="Signals").click()
     row = page.get_by_role("row", name=re.compile("Mind the gap"))
     row.get_by_text("pending").wait_for()
-    row.get_by_text("this page").wait_for()
+    row.get_by_text("ralph web").wait_for()
     gates[0].touch()
     row.get_by_text("heard").wait_for()
     page.get_by_role("button", name="Pause").click()

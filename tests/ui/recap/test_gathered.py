@@ -56,7 +56,7 @@ from ralph.kernel.verdict import (
     Verdict,
     Wait,
 )
-from ralph.kernel.world import NOTE, Origin, Request, Signals, Snapshot, Stand
+from ralph.kernel.world import NOTE, PAUSE, Origin, Request, Signals, Snapshot, Stand
 from ralph.loops.prompt.policy import harness
 from ralph.review.stats import Review
 from ralph.testing.fakes import FakeGate
@@ -265,6 +265,28 @@ def test_a_prompt_is_told_what_was_found_and_what_people_say() -> None:
         ("watch", False),
     ]
     assert found.pending == "pause"
+
+
+def test_a_run_that_has_paused_says_why_it_could_not_go_on() -> None:
+    pause = Decided(1013.0, Boundary.OPENING, Wait(None, "asked to"), rule="Signals")
+    facts = (STARTED, *turn(1, 1000.0), *closed(1011.0, Continue()), pause)
+    paused = recap(*facts, asked=Signals(paused=True), live=True)
+    assert (paused.state, paused.pending, paused.problem) == ("paused", "", "")
+    stays = Request("1", PAUSE, Origin.WEB, 1012.0, "agent command 'x' was not found")
+    found = recap(*facts, asked=Signals(paused=True, requests=(stays,)), live=True)
+    assert found.problem == "Stays paused: agent command 'x' was not found"
+    stopped = recap(*facts, asked=Signals(paused=True, cancels=1), live=True)
+    assert stopped.pending == "stop"
+    assert recap(*facts, asked=Signals(paused=True, cancels=1)).pending == ""
+
+
+def test_a_prompt_in_a_file_is_told_by_its_first_line_too() -> None:
+    file = Beside(asked="the prompt in PROMPT.md")
+    for started, told in (
+        (STARTED, "Do prompt (the prompt in PROMPT.md)"),
+        (replace(STARTED, profile="tasks"), "the prompt in PROMPT.md"),
+    ):
+        assert gathered(started, *turn(1, 1000.0)).recap(Seen(5000.0), file).asked == told
 
 
 def test_steps_belong_to_their_iteration_also_the_message_turn() -> None:

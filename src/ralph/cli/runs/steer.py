@@ -115,7 +115,7 @@ def note(words: tuple[str, ...], *, file: str | None, task: str | None, in_json:
     """
     refuse_agents(os.environ, "leave a note for a run", "")
     part, text = _parted(words, file)
-    run = _noted(part, text)
+    run = _noted(part, text, words)
     told = steering.note(run, text, Origin.CLI, task or "")
     asked = {"run": run.id, "asked": "note", "task": task, "live": run.live, "words": told}
     click.echo(json.dumps(asked) if in_json else told)
@@ -134,14 +134,14 @@ def _parted(words: tuple[str, ...], file: str | None) -> tuple[str | None, str]:
     return part, read_text(given or "-", "the note", sys.stdin) if text == "-" else text
 
 
-def _noted(part: str | None, text: str) -> Run:
+def _noted(part: str | None, text: str, words: tuple[str, ...]) -> Run:
     """The run that is meant. Two words without quotes, or a run without a text, are mistakes."""
     root, here = state_root(os.environ), current_directory()
     try:
         run = find_run(root, here, part, "note", workers=True)
     except ConfigError as error:
         refuse_unseen(os.environ, "leave a note for")
-        if part is not None and error.message.startswith("there is no run"):
+        if words == (part, text) and error.message.startswith("there is no run"):
             both = f'ralph note "{part} {text}"'
             raise ConfigError(error.message, f"{error.remedy}. Or, in quotes: {both}") from error
         raise

@@ -4,6 +4,7 @@ the claims that were not believed, and what is left to a person."""
 from collections import Counter
 from collections.abc import Iterator
 
+from ralph.kernel.world import PAUSE
 from ralph.text.words import counted, duration, money, number
 from ralph.ui.paper.looks import LOOKS, look_of
 from ralph.ui.paper.markup import (
@@ -192,7 +193,10 @@ def about(recap: Recap) -> Markup:
             "li",
             clock(each.time, "%H:%M:%S"),
             " ",
-            tag("b", cut(each.request, 40)),
+            tag(
+                "b",
+                "stays paused" if each.request == PAUSE and each.text else cut(each.request, 40),
+            ),
             f" by {cut(each.origin, 40)}",
             f", for {cut(each.task, 60)}" if each.task else None,
             joined((": ", foreign(cut(each.text, 300)))) if each.text else None,

@@ -179,7 +179,8 @@ def _iterations(iterations: Sequence[Iteration]) -> Iterator[str]:
     shown = iterations[-_MOST_TASKS:]
     if len(shown) < len(iterations):
         yield f"The last {len(shown)} of them.\n"
-    yield from _table(("", "Task", "Verdict", "Rule", "Time", "Cost"), map(_iteration, shown))
+    what = "Task" if any(each.task for each in shown) else "Last words"
+    yield from _table(("", what, "Verdict", "Rule", "Time", "Cost"), map(_iteration, shown))
     yield from ("", "</details>", "")
 
 

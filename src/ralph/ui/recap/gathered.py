@@ -9,7 +9,7 @@ from ralph.journal.life import Life
 from ralph.kernel.facts import Assigned, Fact, Returned
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
-from ralph.kernel.world import Signals
+from ralph.kernel.world import PAUSE, Signals
 from ralph.ui.closing import closing_of
 from ralph.ui.recap import tables
 from ralph.ui.recap.beside import Beside
@@ -108,6 +108,8 @@ class Gathered:
             self._head(seen, beside),
             state=stop.reason.value if stop else state_word(report, tuple(lead.asking)),
             outcome=shown(closing.outcome or doing_words(report)),
+            pending=_pending(report),
+            problem=shown(seen.problem or _stays_paused(report)),
             wake_at=state.wake if report.life is Life.WAITING else None,
             spent=_money(report),
             done=_lines(closing.done),
@@ -133,7 +135,7 @@ class Gathered:
         judgement = None
         if lead.opening is not None:
             judgement = judgement_of(lead.opening, None, stop, beside.rules)
-        first = next(iter(lead.drafts.values()), None)
+        title = next((draft.assignment.title for draft in lead.drafts.values()), "")
         return Recap(
             run=shown(lead.run),
             state="",
@@ -144,7 +146,7 @@ class Gathered:
             judgement=judgement,
             profile=profile,
             command=command_of(profile),
-            asked=shown(beside.asked or (first.assignment.title if first else ""), _MOST_ASKED),
+            asked=shown(_asked(beside.asked, profile, title), _MOST_ASKED),
             agent=shown(started.agent) if started else "",
             model=shown(started.model) if started else "",
             workspace=shown(started.workspace) if started else "",
@@ -155,14 +157,12 @@ class Gathered:
             workers=started.workers if started else 1,
             lead=shown(seen.lead),
             pid=seen.pid,
-            pending=asked_word(seen.asked) or "",
             evidence=tuple(map(shown, stop.evidence)) if stop else (),
             tree=shown(state.proof.tree) if state.proof else "",
             commit=shown(state.commit),
             branch=shown(beside.branch),
             directory=shown(seen.directory),
             journal=shown(seen.journal),
-            problem=shown(seen.problem),
         )
 
     @property
@@ -203,6 +203,28 @@ class Gathered:
         yield from self.lead.changes
         for each in self.workers.values():
             yield from (replace(change, done=0) for change in each.changes)
+
+
+def _asked(asked: str, profile: str, title: str) -> str:
+    """What the run was to do: of a prompt in a file, where that is and how it begins."""
+    if not asked or not title or profile in _WITH_TASKS or title in asked:
+        return asked or title
+    return f"{title} ({asked})"
+
+
+def _pending(report: Report) -> str:
+    """What is asked of the run and has not come about yet."""
+    word = asked_word(report.asked) if report.live else None
+    return "" if word is None or (word == PAUSE and report.life is Life.PAUSED) else word
+
+
+def _stays_paused(report: Report) -> str:
+    """Why a run that was to go on could not."""
+    if report.life is not Life.PAUSED:
+        return ""
+    reasons = (each.text for each in report.asked.requests if each.request == PAUSE and each.text)
+    reason = next(reasons, "")
+    return f"Stays paused: {reason}" if reason else ""
 
 
 def _report_of(chapter: Chapter, seen: Seen) -> Report:

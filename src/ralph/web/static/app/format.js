@@ -17,13 +17,14 @@ export function count(count) {
 /** @param {number} number */
 const short = (number) => (number < 10 ? number.toFixed(1) : number.toFixed(0)).replace(/\.0$/, "");
 
-/** @param {number} seconds */
+/** As Python's `ralph.text.words` has it: both stand on one page. @param {number} seconds */
 export function duration(seconds) {
-  if (seconds < 10) return `${seconds.toFixed(1)}s`;
-  if (seconds < 60) return `${Math.floor(seconds)}s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes}m ${two(seconds % 60)}s`;
-  return `${Math.floor(minutes / 60)}h ${two(minutes % 60)}m`;
+  if (seconds < 9.95) return `${Math.max(0, seconds).toFixed(1)}s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}s`;
+  const [size, large, small] = whole < 3600 ? [60, "m", "s"] : [3600, "h", "m"];
+  const rest = Math.floor((whole % size) / (size / 60));
+  return `${Math.floor(whole / size)}${large}${rest ? `${rest}${small}` : ""}`;
 }
 
 /** How long ago. @param {number} seconds */

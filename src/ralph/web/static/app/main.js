@@ -14,11 +14,13 @@ function App() {
   const route = useRoute();
   const [me, setMe] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
+  const [tried, setTried] = useState(false); // whether a link was opened
   const [link, setLink] = useState("live");
   const [sheet, setSheet] = useState(false);
 
   const enter = async () => {
     setError(null);
+    setTried(location.hash.startsWith("#token="));
     try {
       await takeToken();
       setMe(await get("/api/me"));
@@ -44,7 +46,7 @@ function App() {
   });
 
   if (error instanceof ApiError && [401, 403].includes(error.status)) {
-    return html`<${Login} entered=${enter} error=${error} />`;
+    return html`<${Login} entered=${enter} error=${error} tried=${tried} />`;
   }
   const shared = { me, route, refused: enter, setLink };
   return html`

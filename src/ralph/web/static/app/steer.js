@@ -40,8 +40,8 @@ export function Locked({ me }) {
     return html`<p class="locked soft">This page only looks: <code>ralph web</code> was started with
       <code>--read-only</code>.</p>`;
   }
-  return html`<p class="locked soft">After a reload this page can only look. To steer, open the link that
-    <code>ralph web</code> printed once more.</p>`;
+  return html`<p class="locked soft">After a reload this page can only look. To steer, open the link
+    that${" "}<code>ralph web</code> printed once more.</p>`;
 }
 
 /** @param {any} me of /api/me */

@@ -41,15 +41,18 @@ const STATES = {
 
 /** @type {Record<string, Look>} */
 const VERDICTS = {
-  continue: { shape: "arrow", tone: "quiet", word: "go on" },
+  continue: { shape: "arrow", tone: "quiet", word: "went on" },
   accept: { shape: "tick", tone: "good", word: "accepted" },
-  park: { shape: "down", tone: "warn", word: "parked" },
-  wait: { shape: "clock", tone: "warn", word: "wait" },
-  stop: { shape: "square", tone: "quiet", word: "stop" },
+  park: { shape: "down", tone: "warn", word: "left to you" },
+  wait: { shape: "clock", tone: "warn", word: "waited" },
+  stop: { shape: "square", tone: "quiet", word: "ended the run" },
 };
 const DISBELIEVED = { shape: "cross", tone: "bad", word: "not believed" };
 const COMPLETED = { shape: "tick", tone: "good", word: "completed" };
-const AT_WORK = { shape: "dot", tone: "accent", word: "at work" };
+/** @type {Look} */
+const CUT = { shape: "square", tone: "warn", word: "cut off" };
+/** @type {Look} */
+export const AT_WORK = { shape: "dot", tone: "accent", word: "at work" };
 
 /** @type {Record<string, Look>} */
 export const COLUMNS = {
@@ -71,9 +74,10 @@ export const isLive = (state) => ["running", "waiting", "paused", "asking"].incl
 export const isDisbelieved = (judgement) =>
   Boolean(judgement?.claims.length) && ["continue", "park"].includes(judgement.verdict);
 
-/** @param {any} judgement @returns {Look} */
-export function verdictLook(judgement) {
-  if (!judgement) return /** @type {Look} */ (AT_WORK);
+/** @param {any} one an iteration @returns {Look} */
+export function verdictLook(one) {
+  const { judgement } = one;
+  if (!judgement) return one.ending === "cut" ? CUT : AT_WORK;
   if (isDisbelieved(judgement)) return /** @type {Look} */ (DISBELIEVED);
   if (judgement.verdict === "stop" && judgement.evidence.length) return /** @type {Look} */ (COMPLETED);
   return VERDICTS[judgement.verdict] || { shape: "dot", tone: "quiet", word: judgement.verdict };

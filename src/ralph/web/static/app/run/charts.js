@@ -18,12 +18,12 @@ export function Charts({ recap }) {
   const last = points[points.length - 1];
   return html`
     <div class="charts">
-      ${last && html`<${Chart} plot=${plot} title="Money" words=${`${money(last.dollars)}${most ? ` of ${money(most)}` : ""}`}
+      ${last?.dollars > 0 && html`<${Chart} plot=${plot} title="Money" words=${`${money(last.dollars)}${most ? ` of ${money(most)}` : ""}`}
         x=${moments} show=${money} series=${[
           { label: "spent", values: points.map((/** @type {any} */ p) => p.dollars), tone: "accent", fill: true, steps: true },
           ...(most ? [{ label: "limit", values: moments.map(() => most), tone: "bad", dash: true }] : []),
-        ]} />
-      <${Chart} plot=${plot} title="Tokens" words=${`${count(last.tokens_in)} in, ${count(last.tokens_out)} out`}
+        ]} />`}
+      ${last?.tokens_in + last?.tokens_out > 0 && html`<${Chart} plot=${plot} title="Tokens" words=${`${count(last.tokens_in)} in, ${count(last.tokens_out)} out`}
         x=${moments} show=${count} series=${[
           { label: "in", values: points.map((/** @type {any} */ p) => p.tokens_in), tone: "accent", fill: true, steps: true },
           { label: "out", values: points.map((/** @type {any} */ p) => p.tokens_out), tone: "ask", steps: true },

@@ -20,7 +20,7 @@ export const Inside = ({ one }) => html`
 function Verdict({ one }) {
   const { judgement } = one;
   if (!judgement) return null;
-  const look = verdictLook(judgement);
+  const look = verdictLook(one);
   return html`
     <section class=${`verdict tone-${look.tone}`} aria-label="Verdict">
       <h3 class="out-of-sight">The verdict</h3>

@@ -57,7 +57,7 @@ function Fold({ run, one, opened }) {
     setOpen(true);
     place.current?.scrollIntoView({ block: "start" });
   }, [opened]);
-  const look = verdictLook(one.judgement);
+  const look = verdictLook(one);
   return html`
     <li class=${`iteration card tone-${look.tone} ${isDisbelieved(one.judgement) ? "is-disbelieved" : ""}`} ref=${place}>
       <button type="button" class="iteration-head" aria-expanded=${open} data-step onClick=${() => setOpen(!open)}>

@@ -5,7 +5,7 @@ import { Command, Empty, Said } from "../parts.js";
 import { Badge } from "../symbols.js";
 
 /** @type {Record<string, string>} */
-const ORIGINS = { cli: "a terminal", web: "this page", watch: "ralph watch", mcp: "a program" };
+const ORIGINS = { cli: "a terminal", web: "ralph web", watch: "ralph watch", mcp: "a program" };
 const HEARD = { shape: "tick", tone: "good", word: "heard" };
 const PENDING = { shape: "clock", tone: "warn", word: "pending" };
 

@@ -2,7 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { duration, plural } from "../format.js";
 import { inRun } from "../router.js";
-import { Symbol, verdictLook } from "../symbols.js";
+import { AT_WORK, Symbol, verdictLook } from "../symbols.js";
 
 const MOST = 150;
 
@@ -13,7 +13,7 @@ export function Strip({ recap, route }) {
   /** @type {Map<string, any>} */
   const kinds = new Map();
   for (const one of shown) {
-    const look = verdictLook(one.judgement);
+    const look = verdictLook(one);
     kinds.set(look.word, { look, count: (kinds.get(look.word)?.count || 0) + 1 });
   }
   const words = [...kinds].map(([word, { count }]) => `${count} ${word}`).join(", ");
@@ -21,10 +21,10 @@ export function Strip({ recap, route }) {
     <figure class="strip">
       <div class="strip-cells" role="img" aria-label=${`${plural(shown.length, "iteration")}: ${words}`}>
         ${shown.map((/** @type {any} */ one) => {
-          const look = verdictLook(one.judgement);
+          const look = verdictLook(one);
           const open = () => (location.hash = inRun(route, "iterations", one.number, ...(one.worker ? [one.worker] : [])));
           const seconds = one.agent_seconds + one.gate_seconds;
-          return html`<span class=${`cell tone-${look.tone} ${one.judgement ? "" : "is-now"}`} onClick=${open}
+          return html`<span class=${`cell tone-${look.tone} ${look === AT_WORK ? "is-now" : ""}`} onClick=${open}
             title=${`${one.number}${one.task ? ` · ${one.task}` : ""} · ${look.word} · ${duration(seconds)}`}>
             <${Symbol} shape=${look.shape} /></span>`;
         })}
