@@ -124,7 +124,7 @@ class PastDiffs:
                 return GitResult(done.returncode, done.stdout, "")
             except subprocess.TimeoutExpired:
                 self._hung = True
-            except OSError as error:
+            except (OSError, ValueError) as error:  # such as a path with a zero in it
                 return GitResult(127, b"", str(error))
         return GitResult(124, b"", "git takes too long")
 
