@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from threading import get_native_id
 
 import pytest
 
@@ -52,3 +53,13 @@ def test_nothing_is_lost_when_writing_fails(
         write_atomically(str(path), "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["settings.json"]
+
+
+def test_a_link_in_place_of_the_new_file_is_not_followed(tmp_path: Path) -> None:
+    """A sandboxed agent can foresee its name; what it leads to is the person's."""
+    precious, path = tmp_path / "precious", tmp_path / "report.html"
+    precious.write_text("mine")
+    (tmp_path / f"report.html.{get_native_id()}.tmp").symlink_to(precious)
+    write_atomically(str(path), "ours")
+    assert (precious.read_text(), path.read_text()) == ("mine", "ours")
+    assert not path.is_symlink()

@@ -96,6 +96,26 @@ def test_what_is_gone_is_left_out(place: Path) -> None:
     assert known.patch(commit, ["a.txt"]) == ""
 
 
+def test_git_is_not_waited_for_for_ever(place: Path) -> None:
+    """A pipe among the objects holds git up; what hung once is not asked again."""
+    commit = git(place, "rev-parse", "HEAD")
+    alternates = place / ".git" / "objects" / "info" / "alternates"
+    os.mkfifo(alternates)
+    repository = Repository(find(str(place), os.environ, str(place.parent / "run")), os.environ)
+    past = PastDiffs(repository, patience=0.2)
+    assert past.counts([commit]) == {}
+    alternates.unlink()
+    assert past.counts([commit]) == {}
+    assert diffs(place).counts([commit])[commit] == (LineCount("a.txt", 1, 0),)
+
+
+def test_a_repository_whose_objects_have_no_path(place: Path) -> None:
+    commit = git(place, "rev-parse", "HEAD")
+    repository = Repository(find(str(place), os.environ, str(place.parent / "run")), os.environ)
+    (place / ".git" / "commondir").write_bytes(b"a\0b\n")
+    assert PastDiffs(repository).counts([commit]) == {}
+
+
 def test_nothing_that_the_repository_says_is_run(place: Path, tmp_path: Path) -> None:
     """External diffs, converters, a remote that would send what is missing, replaced objects."""
     first = git(place, "rev-parse", "HEAD")

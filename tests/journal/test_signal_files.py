@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ralph.kernel.world import ANSWER, NOTE, RESUME, Origin, Signals
-from ralph.processes.signals import LONGEST_NOTE, SignalFiles
+from ralph.processes.signals import LONGEST_NOTE, MOST_WAITING, SignalFiles
 
 
 @pytest.fixture
@@ -149,6 +149,19 @@ def test_what_nobody_has_left_by_ask_is_no_request(run_dir: Path, what: str) -> 
     assert asked.paused, "whatever it says, it is there"
     assert [each.request for each in asked.requests if each.request == NOTE] == []
     assert "pause" in [each.request for each in asked.requests]
+
+
+def test_no_kind_of_request_keeps_another_from_being_heard(run_dir: Path) -> None:
+    """A paused run may have as many notes as wait at most, and is resumed all the same. What an
+    agent writes beside them is not counted."""
+    files, place = SignalFiles(str(run_dir)), run_dir / "signals"
+    for number in range(MOST_WAITING + 1):
+        (place / f"answer.{number:03x}").touch()
+        (place / f"note.000-{number:03x}").touch()
+        files.ask(NOTE, text=f"Note {number}.")
+    files.ask(RESUME)
+    heard = [each.request for each in files.signals().requests]
+    assert (heard.count(NOTE), heard.count(RESUME)) == (MOST_WAITING, 1)
 
 
 def test_only_files_are_read(run_dir: Path) -> None:

@@ -288,6 +288,28 @@ def test_requests_are_small_and_of_a_known_kind(server: WebServer) -> None:
         assert server.ask("GET", path, headers=server.bearer).status == 400, query
 
 
+def test_nobody_is_waited_for_who_has_no_token(server: WebServer) -> None:
+    """The body that is announced never comes."""
+    lines = [
+        "POST /api/login HTTP/1.1",
+        ": ".join(own(server)),
+        "Content-Length: 9",
+        "Connection: close",
+    ]
+    answer = server.raw("\r\n".join([*lines, "", ""]).encode())
+    assert answer.startswith(b"HTTP/1.1 401")
+
+
+def test_a_body_has_one_length(server: WebServer) -> None:
+    """Whoever stands before us may have read the other: what follows is not answered."""
+    both = [("Content-Length", "5"), ("Transfer-Encoding", "chunked")]
+    lines = [own(server), ("Authorization", f"Bearer {server.token}"), *both]
+    head = ["POST /api/login HTTP/1.1", *(f"{name}: {words}" for name, words in lines), "", ""]
+    answer = server.raw("\r\n".join(head).encode() + b"0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"connection: close" in answer.lower()
+
+
 def test_head_tells_what_get_would(server: WebServer) -> None:
     for path in ("/", "/api/me", "/api/events"):
         answer = server.ask("HEAD", path, headers=server.bearer)
@@ -328,6 +350,11 @@ def test_each_rule_objects_to_something() -> None:
         "host_is_ours": Incoming("GET", "/", {"host": ("evil.example",)}),
         "head_is_small": Incoming("GET", "/", {"host": ("127.0.0.1",)}, size=20_000),
         "target_is_a_path": Incoming("GET", "*", {"host": ("127.0.0.1",)}, reader=True),
+        "body_is_told_once": Incoming(
+            "GET",
+            "/",
+            {"host": ("127.0.0.1",), "content-length": ("1",), "transfer-encoding": ("chunked",)},
+        ),
         "method_is_known": Incoming("PUT", "/", {"host": ("127.0.0.1",)}, writer=True),
         "asked_by_this_site": Incoming(
             "GET", "/api/me", {"host": ("127.0.0.1",), "origin": ("null",)}, reader=True

@@ -8,6 +8,7 @@ import ssl
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,16 @@ def test_a_socket_is_this_users_alone_and_replaces_no_other(tmp_path: Path) -> N
     assert path.read_text() == "precious"
 
 
+def test_a_socket_that_another_has_made_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "web.sock"
+    server = WebServer(tmp_path / "state", "--socket", str(path))
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        server.close()
+        assert path.is_socket()
+
+
 def test_with_a_certificate_it_listens_anywhere(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
@@ -143,6 +154,25 @@ def test_the_browser_is_led_by_a_file_that_holds_the_link(tmp_path: Path) -> Non
     led = Path(Path(f"{seen}.words").read_text().removeprefix("file://"))
     server.close()
     assert not led.exists()
+
+
+def test_who_only_waits_keeps_nobody_out(tmp_path: Path) -> None:
+    """Any user of this machine may connect. Who says nothing makes room for the next."""
+    server = WebServer(tmp_path / "state")
+    try:
+        with ExitStack() as at_end:
+            silent = []
+            for number in range(560):
+                there = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+                silent.append(at_end.enter_context(there))
+                if not number % 50:  # no burst, whose answers would end it
+                    assert server.ask("GET", "/").status == 200
+            silent[0].settimeout(30)
+            with suppress(ConnectionResetError):
+                assert silent[0].recv(1) == b"", "the first is not left"
+            assert server.ask("GET", "/").status == 200
+    finally:
+        server.close()
 
 
 def test_a_client_that_takes_nothing_is_cut_off() -> None:

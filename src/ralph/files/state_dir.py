@@ -10,7 +10,7 @@ from typing import TextIO
 
 from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
-from ralph.files.safe_open import open_regular
+from ralph.files.safe_open import create, open_regular
 from ralph.files.state_home import state_home
 from ralph.kernel.tasks.task import Backlog, Task
 
@@ -73,7 +73,7 @@ def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     temporary = f"{path}.{get_native_id()}.tmp"  # beside it: a rename must not cross file systems
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        descriptor = create(temporary, mode)  # whoever foresees its name may have put a link there
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(descriptor, mode)
             file.write(text)

@@ -6,11 +6,12 @@ has written into the repository's, git runs no program and fetches nothing for a
 
 import os
 import re
+import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ralph.git.repository import GitResult, Repository, call
+from ralph.git.repository import GitResult, Repository
 from ralph.kernel.value import value
 
 _SETTINGS = """[core]
@@ -37,6 +38,8 @@ _COUNTS = ("diff-tree", "--stdin", "-r", "-z", "--root", "--numstat", "--no-rena
 _NAME = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})")  # of an object
 _WHAT = re.compile(f"{_NAME.pattern}(?: {_NAME.pattern})?")
 _HEAD = re.compile(rf"({_WHAT.pattern})(?:\n|\Z)")  # of two trees a line, of a commit an entry
+_PATIENCE = 30.0  # seconds for git
+_Git = Callable[[Iterable[str], str], GitResult]  # told its words and what it reads
 _MOST_BROKEN = 20  # objects that are gone: then nothing more is asked for
 
 
@@ -52,11 +55,12 @@ class LineCount:
 class PastDiffs:
     """What is asked for is a commit, or two trees with a blank between: the older one first."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, patience: float = _PATIENCE) -> None:
         self._objects = os.path.join(repository.place.common, "objects")
         self._environ = {k: v for k, v in repository.environ.items() if not k.startswith("GIT_")}
         self._is_ours = repository.place.is_ours
         self._is_sha256 = len(repository.place.zeros) > 40
+        self._patience, self._hung = patience, False  # what hangs once does so again
 
     def counts(self, asked: Iterable[str]) -> dict[str, tuple[LineCount, ...]]:
         """The files of each of these in which it differs, without Ralph's own. What git does not
@@ -89,7 +93,7 @@ class PastDiffs:
         return done.output.decode("utf-8", "replace") if done.code == 0 else ""
 
     @contextmanager
-    def _reading(self) -> Iterator["_Git"]:
+    def _reading(self) -> Iterator[_Git]:
         with tempfile.TemporaryDirectory(prefix="ralph-git-") as directory:
             for name in ("refs", "objects"):
                 os.mkdir(os.path.join(directory, name))
@@ -99,16 +103,30 @@ class PastDiffs:
                 file.write(_SETTINGS.format(int(self._is_sha256), os.devnull))
                 file.write(_SHA256 if self._is_sha256 else "")
             own = {"GIT_DIR": directory, "GIT_OBJECT_DIRECTORY": self._objects}
-            yield _Git(directory, {**self._environ, **_OURS, **own})
+            environ = {**self._environ, **_OURS, **own}
+            yield lambda words, stdin: self._asked(words, directory, environ, stdin)
 
-
-@value
-class _Git:
-    directory: str
-    environ: Mapping[str, str]
-
-    def __call__(self, words: Iterable[str], stdin: str) -> GitResult:
-        return call(words, self.directory, self.environ, stdin.encode())
+    def _asked(
+        self, words: Iterable[str], directory: str, environ: Mapping[str, str], stdin: str
+    ) -> GitResult:
+        """Ask git, and wait only so long: an agent may have put a pipe among the objects."""
+        if not self._hung:
+            try:
+                done = subprocess.run(
+                    ("git", "-C", directory, *words),
+                    input=stdin.encode(),
+                    capture_output=True,
+                    env=environ,
+                    timeout=self._patience,
+                    check=False,
+                    start_new_session=True,
+                )
+                return GitResult(done.returncode, done.stdout, "")
+            except subprocess.TimeoutExpired:
+                self._hung = True
+            except (OSError, ValueError) as error:  # such as a path with a zero in it
+                return GitResult(127, b"", str(error))
+        return GitResult(124, b"", "git takes too long")
 
 
 def _told(parts: Iterable[str]) -> Iterator[tuple[str, tuple[LineCount, ...]]]:

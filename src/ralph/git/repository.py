@@ -137,7 +137,7 @@ class RepositoryPlace:
     @property
     def common(self) -> str:
         """The git directory where worktrees of one repository have their objects."""
-        where = os.fsdecode(read_or_nothing(os.path.join(self.git_dir, "commondir"))).strip()
+        where = os.fsdecode(read_or_nothing(os.path.join(self.git_dir, "commondir"), 4096)).strip()
         return os.path.normpath(os.path.join(self.git_dir, where))
 
     def text(self) -> str:

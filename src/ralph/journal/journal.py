@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, suppress
 
 from ralph.errors import StateError, failing
 from ralph.files.digest import digest_of
+from ralph.files.safe_open import open_regular
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Decided, Fact
 from ralph.text.redact import redacted_json
@@ -102,8 +103,8 @@ def read_journal(path: str, *, trim: bool = False) -> tuple[list[Fact], str]:
     """All facts, and the last hash. A torn last line is dropped, with `trim` from the file too, so
     that the next one begins where it should; an edited one is named."""
     reading = failing(f"cannot read the journal {path}", "", StateError)
-    with reading, open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        *lines, torn = file.read().split("\n")
+    with reading, open_regular(path) as file:
+        *lines, torn = file.read().decode("utf-8", "surrogateescape").split("\n")
     chain = HashChain(path)
     facts = [chain.take(line) for line in lines]
     if trim and torn:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ralph.errors import StateError
 from ralph.files.append import append_line
+from ralph.files.safe_open import open_regular
 from ralph.journal.spending import LedgerEntry
 from ralph.kernel.events import AgentEvent, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
@@ -107,7 +108,7 @@ def read_ledger(project_dir: str) -> tuple[LedgerEntry, ...]:
     """Everything that was written down, oldest first; lines that make no sense are left out."""
     path = os.path.join(project_dir, FILE)
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return tuple(entry for line in file if (entry := _entry(line)) is not None)
     except FileNotFoundError:
         return ()

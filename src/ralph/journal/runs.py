@@ -28,6 +28,7 @@ from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 
 _BLOCK = 1024 * 1024
+_LONGEST_PROMPT = 80 << 20  # bytes: those of a file may have 64 MB
 _SHOWN = 5  # candidates for an ambiguous name
 NONSENSE = (AssertionError, AttributeError, TypeError, ValueError, OverflowError)
 
@@ -274,7 +275,7 @@ def prompt_of(launch: Launching) -> str:
         path = f"{launch.stream.removesuffix('.stream')}.prompt"
     else:  # an attempt at a supervised task has a directory of its own
         path = os.path.join(directory, "prompt.md")
-    return read_or_nothing(path).decode("utf-8", "surrogateescape")
+    return read_or_nothing(path, _LONGEST_PROMPT).decode("utf-8", "surrogateescape")
 
 
 class Following:

@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from math import isfinite
@@ -32,6 +33,7 @@ _NOTICE = (
 LONGEST_NOTE = 64 << 10  # characters
 _LONGEST = LONGEST_NOTE + 1000  # with the names of its task and itself
 MOST_WAITING = 200  # notes that no turn has heard
+_MOST_LOOKED_AT = 2000  # files of a kind: others than we may write there
 _LARGEST = 1 << 20  # bytes of a request's file: each character may be written as an escape
 _STANDING = (STOP, STOP_NOW, PAUSE)
 _PASSING = re.compile(rf"(?:{RESUME}|{NOTE}|{ANSWER})\.[0-9a-f-]{{3,64}}")
@@ -101,14 +103,15 @@ class SignalFiles:
             names = []
         if not names:
             return Signals()
-        passing = sorted(filter(_PASSING.fullmatch, names))[:MOST_WAITING]
-        known = _Known()
-        for name in (*(name for name in _STANDING if name in names), *passing):
-            if (found := self._stands(name)) is not None:
+        known, waiting = _Known(), Counter[str]()
+        for name in (*(name for name in _STANDING if name in names), *_passing(names)):
+            kind = name.partition(".")[0]
+            if waiting[kind] < MOST_WAITING and (found := self._stands(name)) is not None:
                 stamp = (found.st_mtime, found.st_ino, found.st_size)
                 old = self._known.get(name)
                 is_old = old is not None and old[0] == stamp
                 known[name] = old if old and is_old else (stamp, _read(self.path(name), found))
+                waiting[kind] += known[name][1] is not None
         self._known = known
         stops = [known[name][0][0] for name in (self.STOP, self.NOW) if name in known]
         requests = [request for _, request in known.values() if request is not None]
@@ -178,6 +181,13 @@ class SignalFiles:
     def path(self, name: str) -> str:
         """The file of that name."""
         return os.path.join(self._directory, name)
+
+
+def _passing(names: Collection[str]) -> Iterator[str]:
+    """The files of requests that pass. Those of one kind keep no other from being heard."""
+    found = sorted(filter(_PASSING.fullmatch, names))
+    for kind in (RESUME, ANSWER, NOTE):
+        yield from [name for name in found if name.startswith(kind)][:_MOST_LOOKED_AT]
 
 
 def _name(request: Request) -> str:

@@ -113,7 +113,7 @@ def _reading(run_dir: str) -> Iterator[Mapping[str, Any]]:
     """The kept plan of a run; a StateError where it makes no sense."""
     path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_regular(path) as file:
             kept = json.load(file)
         yield kept
     except (OSError, ValueError, KeyError, TypeError) as error:

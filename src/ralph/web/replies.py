@@ -26,6 +26,8 @@ def reply(data: Any, status: int = 200) -> Response:  # noqa: ANN401
 
 def refused(why: Refusal) -> Response:
     response = reply({"error": why.error, "remedy": why.remedy}, why.status)
+    if why.status == 400:  # what follows on this connection may be anything
+        response.headers["Connection"] = "close"
     if why.status == 405:
         response.headers["Allow"] = "GET, HEAD, POST"
     return response

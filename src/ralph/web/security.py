@@ -117,6 +117,12 @@ def target_is_a_path(asked: Incoming, site: Site) -> Refusal | None:
     return Refusal(400, "this is no path") if odd else None
 
 
+def body_is_told_once(asked: Incoming, site: Site) -> Refusal | None:
+    """Refuse two lengths of one body: whoever stands before us may have read the other."""
+    both = "content-length" in asked.headers and "transfer-encoding" in asked.headers
+    return Refusal(400, "this body has two lengths") if both else None
+
+
 def method_is_known(asked: Incoming, site: Site) -> Refusal | None:
     """Refuse methods that nothing here has."""
     if asked.method in (*_READING, "POST"):
@@ -151,7 +157,7 @@ def token_is_right(asked: Incoming, site: Site) -> Refusal | None:
 
 def reader_is_known(asked: Incoming, site: Site) -> Refusal | None:
     """Refuse data to whoever has shown neither the cookie nor the token."""
-    if asked.reader or not asked.is_data or asked.path == LOGIN:
+    if asked.reader or not asked.is_data:
         return None
     return Refusal(401, "this needs a login", COOKIE_READS)
 
@@ -171,6 +177,7 @@ RULES: tuple[Rule, ...] = (
     host_is_ours,
     head_is_small,
     target_is_a_path,
+    body_is_told_once,
     method_is_known,
     asked_by_this_site,
     token_is_right,

@@ -6,13 +6,13 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ralph.errors import ConfigError, failing
-from ralph.files.state_dir import state_root
+from ralph.files.state_dir import lstat, state_root
 from ralph.kernel.value import value
 from ralph.processes.signals import ending_by
 from ralph.text.redact import know
@@ -22,7 +22,9 @@ from ralph.web.security import LARGEST_HEAD, Site, is_known
 
 TOKEN = "RALPH_WEB_TOKEN"  # noqa: S105  the variable's name
 _SHORTEST_TOKEN = 32
-_SLOWEST_HEAD = 15.0  # seconds for them
+_PATIENCE = 15.0  # seconds for a client to do something
+_PROBED = 1.0
+_MOST_WAITING = 256  # clients at once
 _MOST_CONNECTIONS = 512
 
 
@@ -65,6 +67,7 @@ def serve(
     _refuse_unsafe(options)
     root = state_root(environ)
     listener = _unix_listener(options.socket) if options.socket else _listener(options)
+    made = _which(options.socket) if options.socket else None
     try:
         scheme = "https" if options.tls_cert else "http"
         port = None if options.socket else listener.getsockname()[1]
@@ -77,7 +80,7 @@ def serve(
         asyncio.run(_serve(parts, options, listener, lambda: ready(place)))
     finally:
         listener.close()
-        if options.socket:
+        if options.socket and made == _which(options.socket):
             os.unlink(options.socket)
 
 
@@ -155,20 +158,41 @@ async def _serve(
 
 
 class _Protocol(H11Protocol):
-    """A connection that lets its answers cut it off, and waits for no request for ever."""
+    """A connection that lets its answers cut it off, and waits for nobody for ever.
+
+    Whoever neither sends a request nor takes an answer is left. Where there are many of those, the
+    one that has done nothing for longest makes room: they keep nobody out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {**self.app_state, "transport": transport}
-        self._late = self.loop.call_later(_SLOWEST_HEAD, self._give_up)
+        self.since, self._stood = self.loop.time(), (None, 0)
+        self._late = self.loop.call_later(_PATIENCE, self._look)
+        waiting = [each for each in self._all() if each.is_waiting]
+        if len(waiting) > _MOST_WAITING:
+            min(waiting, key=lambda each: each.since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._late.cancel()
         super().connection_lost(exc)
 
-    def _give_up(self) -> None:
-        if getattr(self, "cycle", None) is None:  # no request yet; its type does not say so
+    @property
+    def is_waiting(self) -> bool:
+        """True while the next word, or the next look at what was said, is the client's."""
+        cycle = getattr(self, "cycle", None)  # None before the first request; its type says not
+        idle = cycle is None or cycle.response_complete or self.flow.write_paused
+        return idle and not self.transport.is_closing()
+
+    def _all(self) -> Iterable["_Protocol"]:
+        return self.connections  # type: ignore[return-value]
+
+    def _look(self) -> None:
+        stands = getattr(self, "cycle", None), self.transport.get_write_buffer_size()
+        if self.is_waiting and stands == self._stood:
             self.transport.abort()
+            return
+        self.since, self._stood = self.loop.time(), stands
+        self._late = self.loop.call_later(_PATIENCE, self._look)
 
 
 def _listener(options: Options) -> socket.socket:
@@ -204,6 +228,7 @@ def _unix_listener(path: str) -> socket.socket:
             if not is_socket:
                 raise ConfigError(f"{path} is there and is no socket", remedy)
             with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(_PROBED)  # whoever listens may hang
                 try:
                     probe.connect(path)
                 except ConnectionRefusedError:
@@ -221,3 +246,9 @@ def _unix_listener(path: str) -> socket.socket:
         finally:
             os.umask(before)
     return listener
+
+
+def _which(path: str) -> tuple[int, int] | None:
+    """The file that stands there; another may have taken its place."""
+    found = lstat(path)
+    return (found.st_dev, found.st_ino) if found else None

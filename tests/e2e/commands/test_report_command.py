@@ -111,6 +111,22 @@ def test_without_any_run_the_next_command_is_named(here: Here, workspace: Path) 
     assert not (workspace / ".ralph").exists()
 
 
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(ended: str) -> None:
+    """An agent may put it there, with or without a sandbox."""
+    (journal,) = journals()
+    run = journal.parent
+    paths = [*run.iterdir(), *run.parents[1].iterdir(), Path(".git", "info", "exclude")]
+    files = [path for path in paths if path.is_file()]
+    assert {"git.json", "plan.json", "ledger.jsonl", "001.prompt"} <= {path.name for path in files}
+    for path in files:
+        kept = path.rename(path.with_name("kept"))
+        os.mkfifo(path)
+        for words in (("report", "--json", ended), ("list",), ("resume", ended)):
+            assert ralph(*words).code in (0, 2), (path, words)
+        path.unlink()
+        kept.rename(path)
+
+
 def test_open_asks_a_browser_and_never_fails_without_one(
     repo: Path, ended: str, tmp_path: Path
 ) -> None:

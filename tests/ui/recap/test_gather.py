@@ -177,4 +177,12 @@ def test_logs_are_those_of_the_check_and_of_no_later_run(run: Run) -> None:
     os.utime(log, (900.0, 900.0))
     (check,) = recap_of(run, 9.0).iterations[0].checks
     assert check.output == "the beginning"
+    # What a check runs may lead us to what only we can read.
+    secret = written(run, "precious", "only mine")
+    log.unlink()
+    log.symlink_to(secret)
+    for path in (log, secret):
+        os.utime(path, (2.5, 2.5), follow_symlinks=False)
+    (check,) = recap_of(run, 9.0).iterations[0].checks
+    assert check.output == "the beginning"
     assert check.objections == ("Guardrail failed.",)

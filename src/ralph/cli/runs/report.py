@@ -112,7 +112,7 @@ def _is_ours(path: str) -> bool:
 
     if not os.path.lexists(path):
         return True
-    return f'name="generator" content="{GENERATOR}'.encode() in read_or_nothing(path)[:_HEAD]
+    return f'name="generator" content="{GENERATOR}'.encode() in read_or_nothing(path, _HEAD)
 
 
 def _open(path: str) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ralph.errors import StateError
-from ralph.files.safe_open import remove_file
+from ralph.files.safe_open import open_regular, remove_file
 from ralph.files.state_dir import lstat, write_atomically
 from ralph.git import repository as git_work
 from ralph.git import under_way
@@ -254,7 +254,7 @@ def mark(path: str, text: str | None) -> None:
 def content(path: str) -> bytes | None:
     """All of a file; None if there is none."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read()
     except FileNotFoundError:
         return None

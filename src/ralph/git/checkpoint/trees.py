@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
+from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import shown_path, writable_dir, write_atomically, writing_state
 from ralph.git.checkpoint.files import (
     ENTER,
@@ -418,7 +419,7 @@ def made_by_checks(runs: str) -> frozenset[str]:
     found: set[str] = set()
     for name in names:
         try:
-            with open(os.path.join(runs, name, MEMO), encoding="utf-8") as file:
+            with open_regular(os.path.join(runs, name, MEMO)) as file:
                 found.update(json.load(file)["left_out"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # of a run that proved nothing, or that is being written

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import cached_property
 
 from ralph.errors import StateError
+from ralph.files.safe_open import open_regular
 from ralph.git import status
 from ralph.git.checkpoint.files import Apart, FileRestore
 from ralph.git.checkpoint.trees import MEMO, GitTrees, repository_of_run
@@ -108,7 +109,7 @@ class Work:
     def exclude(self) -> str | None:
         """The repository's own list of ignored files, as it is now."""
         try:
-            with open(self.repository.place.exclude, "rb") as file:
+            with open_regular(self.repository.place.exclude) as file:
                 return os.fsdecode(file.read())
         except OSError:
             return None
@@ -117,8 +118,8 @@ class Work:
         """The part of a checkpoint that git does not keep."""
         path = os.path.join(os.path.dirname(checkpoint.index), RECORD)
         try:
-            with open(path, encoding="utf-8") as file:
-                return Apart.of(file.read())
+            with open_regular(path) as file:
+                return Apart.of(file.read().decode())
         except (OSError, ValueError) as error:
             message = f"the checkpoint cannot be read: {path}: {error}"
             raise StateError(message, f"Git still has it: git log {self.refs}/start") from error

@@ -6,9 +6,8 @@ from contextlib import suppress
 
 from ralph.agents.streams.dialects import parser_for
 from ralph.errors import StateError
-from ralph.files.safe_open import read_or_nothing
-from ralph.files.state_dir import lstat
-from ralph.journal.runs import Growing, prompt_of, read_tail
+from ralph.files.safe_open import regular
+from ralph.journal.runs import Growing, prompt_of
 from ralph.kernel.facts import Checked, Launching
 from ralph.kernel.value import replace
 from ralph.ui.recap.chapter import Draft
@@ -53,27 +52,30 @@ def _read(launch: Launching, prompt: str, items: Items) -> None:
 
 
 def _with_output(check: Check, fact: Checked, places: Iterable[str]) -> Check:
-    """The check with the ends of its log, or of the beginning that its finding quotes. The log is
-    read where it is still what the check has written."""
+    """The check with the ends of its log, or of the beginning that its finding quotes."""
     logs = [found.log for found in fact.findings if found.log]
     paths = (os.path.join(place, log) for place in places for log in logs)
     names = (os.path.join(place, os.path.basename(log)) for place in places for log in logs)
-    path = next((path for path in (*paths, *names) if _is_of(path, fact)), "")
+    read = (_ends(path, fact) for path in (*paths, *names))
     said = [found.text.partition(_OUTPUT)[2] for found in fact.findings]
-    output = _ends(path) if path else "\n".join(filter(None, said))
+    output = next((ends for ends in read if ends is not None), "\n".join(filter(None, said)))
     return replace(check, output=shown(output, _MOST_OUTPUT))
 
 
-def _is_of(path: str, fact: Checked) -> bool:
-    """True if the file was written while the check ran: another run has logs of the same names."""
-    seen = lstat(path)
-    return seen is not None and -_SLACK <= seen.st_mtime - fact.time + fact.seconds <= (
-        fact.seconds + _SLACK
-    )
-
-
-def _ends(path: str) -> str:
-    data = read_or_nothing(path, 2 * _READ)
-    if len(data) == 2 * _READ:
-        data = data[:_READ] + b"\n...\n" + read_tail(path, _READ)
-    return data.decode("utf-8", "replace")
+def _ends(path: str, fact: Checked) -> str | None:
+    """The ends of a log; None if it was not written while the check ran: another run has logs of
+    the same names. What checks run may put a link there, to what nobody else shall read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(regular(descriptor, path), "rb") as file:
+            seen = os.fstat(descriptor)
+            since = seen.st_mtime - fact.time + fact.seconds
+            if not -_SLACK <= since <= fact.seconds + _SLACK:
+                return None
+            data = file.read(_READ)
+            if seen.st_size > 2 * _READ:
+                file.seek(seen.st_size - _READ)
+                data += b"\n...\n"
+            return (data + file.read(_READ)).decode("utf-8", "replace")
+    except OSError:
+        return None
