@@ -17,7 +17,7 @@ from ralph.files.state_dir import write_atomically, writing_state
 if TYPE_CHECKING:
     from ralph.journal.recovery import History
     from ralph.runner.invocation import Invocation
-    from ralph.runner.plan import Past, Plan
+    from ralph.runner.plan import Loop, Past, Plan
     from ralph.settings.load import Loaded
 
     Changed = tuple[tuple[str, str, str], ...]  # as in Resumed
@@ -106,6 +106,17 @@ def settings_now(
     flags = [layer for layer in said if layer.name.startswith("-")]
     now = combine([*files, *flags, *given])
     return now, changes(was, now)
+
+
+def loop_of(run_dir: str) -> "tuple[Loop | None, Mapping[str, Any]]":
+    """The loop of a run, and what was kept of its work; None where that cannot be read."""
+    from ralph.runner.loops import LOOPS
+    from ralph.runner.plan import loop_named
+
+    kept = kept_plan(run_dir)
+    if kept is None or kept["loop"] not in LOOPS:
+        return None, {}
+    return loop_named(kept["loop"]), kept["work"]
 
 
 @contextmanager

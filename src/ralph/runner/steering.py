@@ -5,9 +5,7 @@ raises ConfigError or StateError with a remedy. The caller has refused agents.
 """
 
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import Any
 
 from ralph.errors import ConfigError, StateError, failing
 from ralph.journal.life import Account, Life
@@ -17,9 +15,8 @@ from ralph.kernel.state import Phase, RunState
 from ralph.kernel.world import ANSWER, NOTE, PAUSE, RESUME, STOP, STOP_NOW, Origin
 from ralph.processes.signals import LONGEST_NOTE, MOST_WAITING, SignalFiles
 from ralph.runner.arguments import proper, shown
-from ralph.runner.kept import kept_plan, settings_again
-from ralph.runner.loops import LOOPS
-from ralph.runner.plan import Loop, Past, loop_named
+from ralph.runner.kept import loop_of, settings_again
+from ralph.runner.plan import Past
 from ralph.text.plain import clean
 from ralph.text.words import listed
 from ralph.ui.narration import changed_words
@@ -106,7 +103,7 @@ def note(run: Run, text: str, origin: Origin, task: str = "") -> str:
 def answer(run: Run, task: str, text: str, origin: Origin) -> str:
     """Answer what a task of a run has asked; the task is pending again."""
     run = run.lead or run
-    account, (loop, _) = account_of(run), _loop_of(run)
+    account, (loop, _) = account_of(run), loop_of(run.directory)
     if loop is None or loop.answer is None or account.started is None:
         message = f"run {run.id} has no tasks that could have asked something"
         raise ConfigError(message, 'To tell it something: ralph note "..."')
@@ -119,7 +116,7 @@ def told_of(project: str, task: str, text: str, origin: Origin) -> None:
     """Have the last run of a project, if it goes on or could, journal that a task was answered. The
     answer stands in the task, so that it does not matter if this cannot be left."""
     for run in runs_of(project)[:1]:
-        loop, _ = _loop_of(run)
+        loop, _ = loop_of(run.directory)
         if loop is not None and loop.answer is not None:
             with suppress(OSError):
                 SignalFiles(run.directory).ask(ANSWER, origin, text=text[:LONGEST_NOTE], task=task)
@@ -200,7 +197,7 @@ def _task_of(worker: Run, lead: Run) -> str:
 
 def _refuse_task(run: Run, account: Account, task: str) -> None:
     """Refuse a note for a task that has no prompt any more, or never had one."""
-    loop, work = _loop_of(run)
+    loop, work = loop_of(run.directory)
     workspace = account.started.workspace if account.started else ""
     try:
         tasks = loop.tasks(work, workspace) if loop and workspace else ()
@@ -215,14 +212,6 @@ def _refuse_task(run: Run, account: Account, task: str) -> None:
         raise ConfigError(f"run {run.id} has no task {shown(task)!r}", remedy)
     if task not in still:
         raise ConfigError(f"{shown(task)} is {found.status}: it has no next prompt", remedy)
-
-
-def _loop_of(run: Run) -> tuple[Loop | None, Mapping[str, Any]]:
-    """The loop of a run, and what was kept of its work."""
-    kept = kept_plan(run.directory)
-    if kept is None or kept["loop"] not in LOOPS:
-        return None, {}
-    return loop_named(kept["loop"]), kept["work"]
 
 
 # ------------------------------------------------------------------ requests

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ralph.runner.kept import kept_plan
+from ralph.runner.kept import loop_of
+from ralph.runner.showing.recaps import asked_of
 from ralph.text.plain import plain
 from ralph.ui.status.listing import Entry
 
@@ -15,7 +16,7 @@ def told_of(entry: Entry) -> Told:
     return {
         "run": entry.run,
         "profile": started.profile if started else "",
-        "asked": asked_of(entry.directory),
+        "asked": plain(asked_of(*loop_of(entry.directory))),
         "agent": plain(started.agent) if started else "",
         "model": plain(started.model) if started else "",
         "workspace": plain(started.workspace, 4096) if started else "",
@@ -33,15 +34,3 @@ def told_of(entry: Entry) -> Told:
         "pid": entry.pid,
         "problem": plain(entry.problem, 1000),
     }
-
-
-def asked_of(run_dir: str) -> str:
-    """The work of a run, on one line: the beginning of its prompt, its file, or which tasks."""
-    work = (kept_plan(run_dir) or {}).get("work") or {}
-    if text := work.get("text"):
-        return plain(str(text))
-    if file := work.get("file"):
-        return plain(str(file))
-    tags = work.get("tags") or ()
-    which = [str(work["task"])] if work.get("task") else [f"#{tag}" for tag in tags]
-    return plain(", ".join(which))

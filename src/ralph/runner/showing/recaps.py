@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from ralph.errors import RalphError
 from ralph.journal.runs import NONSENSE, Run
@@ -9,7 +10,7 @@ from ralph.kernel.facts import Started
 from ralph.kernel.tasks.task import Task
 from ralph.runner.kept import kept_plan
 from ralph.runner.loops import LOOPS
-from ralph.runner.plan import loop_named
+from ralph.runner.plan import Loop, loop_named
 from ralph.runner.showing.ladders import policies, words_by_name
 from ralph.settings.load import combine
 from ralph.ui.recap.beside import Beside
@@ -28,11 +29,15 @@ def beside_of(run: Run, environ: Mapping[str, str]) -> Beside:
         except (OSError, RalphError, LookupError, *NONSENSE):  # a list or a plan of another time
             return ()
 
+    return Beside(asked_of(loop, work), kept["branch"], _rules(kept["loop"]), tasks, environ)
+
+
+def asked_of(loop: Loop | None, work: Mapping[str, Any]) -> str:
+    """A run's work by `loop_of`: its prompt, or words for its tasks; "" where nobody knows."""
     try:
-        asked = work["text"] if isinstance(work.get("text"), str) else loop.about(work)
+        return str(work.get("text") or loop.about(work)) if loop else ""
     except (LookupError, *NONSENSE):
-        asked = ""
-    return Beside(asked, kept["branch"], _rules(kept["loop"]), tasks, environ)
+        return ""
 
 
 @cache

@@ -52,11 +52,8 @@ const two = (number) => String(Math.floor(number)).padStart(2, "0");
 /** @param {number} number @param {string} one @param {string} [many] */
 export const plural = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
-/** @type {Record<string, string>} by command */
-const ALL = { "tasks run": "The whole backlog", "prd run": "All stories" };
-
 /** The work of a run, in a line. @param {any} run */
-export const askedOf = (run) => run.asked || ALL[run.command] || "Nobody knows what it was to do";
+export const askedOf = (run) => run.asked || "Nobody knows what it was to do";
 
 /** The last part of a path. @param {string} path */
 export const lastPart = (path) => path.replace(/\/+$/, "").split("/").pop() || path;
