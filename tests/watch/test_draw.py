@@ -18,7 +18,7 @@ from ralph.ui.status.listing import Entry
 from ralph.ui.status.report import Report
 from ralph.ui.style import Style
 from ralph.watch import draw, keys
-from ralph.watch.model import GateView, Question, View
+from ralph.watch.model import GateView, OpenQuestion, View
 
 NOW = 86_400.0
 RUN = "20260101-100000-aaaa"
@@ -43,7 +43,7 @@ VIEW = View(
     Spent(3, 3600.0, 19.5),
     moments=(Doing("Bash(make test)", " 12s", ("turn 1m",), "T-3 3/10"),),
     gates=(GateView("make test", seconds=3.0, ok=False), GateView("lint", since=NOW - 2)),
-    asks=(Question("T-1", "Which database?"),),
+    asks=(OpenQuestion("T-1", "Which database?"),),
     briefing=Briefing(iterations=10, tasks=True),
 )
 
@@ -128,7 +128,7 @@ def test_nothing_is_wider_than_asked_for_nor_moves_the_cursor(text: str, width: 
         report=replace(REPORT, state=state, started=started, problem=text),
         moments=(Doing(text, " 1s", (text,), "T-1"),),
         gates=(GateView(text, ok=False),),
-        asks=(Question("T-1", text),),
+        asks=(OpenQuestion("T-1", text),),
     )
     listed = Entry(RUN, "running", "/s", started, problem=text)
     shown = [

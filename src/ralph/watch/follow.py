@@ -16,7 +16,7 @@ _LOOK_EVERY = 1.0  # seconds between two looks whether the process lives, and at
 _ENDED = 2  # readings of everything after the process was gone
 
 
-class Follower:
+class RunFollower:
     """Follows a run: `read` what is new for a while, then ask for a `view`. It never writes."""
 
     def __init__(self, run: Run, style: Style) -> None:

@@ -50,7 +50,7 @@ class GateView:
 
 
 @value
-class Question:
+class OpenQuestion:
     """A task's question, which a person can answer."""
 
     task: str
@@ -66,7 +66,7 @@ class View:
     spent: Spent = Spent()  # with what the turns under way have told
     moments: tuple[Doing, ...] = ()
     gates: tuple[GateView, ...] = ()
-    asks: tuple[Question, ...] = ()
+    asks: tuple[OpenQuestion, ...] = ()
     briefing: Briefing = Briefing()
     caught_up: bool = True  # all that was there has been read
 
@@ -218,7 +218,7 @@ class Model:
             for track, task in [(lead, ""), *workers]
             for gate in track.gates.values()
         ]
-        asks = tuple(Question(task, why) for task, why in self.asking.items())
+        asks = tuple(OpenQuestion(task, why) for task, why in self.asking.items())
         tracks = [lead, *(worker for worker, _ in workers)]
         under_way = sum(
             t.activity.spent.dollars - t.state.spent.dollars for t in tracks if t.activity

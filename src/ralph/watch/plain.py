@@ -19,7 +19,7 @@ from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Style, Tone
 from ralph.watch import controls, draw, keys
 from ralph.watch.controls import Reply
-from ralph.watch.follow import Follower
+from ralph.watch.follow import RunFollower
 from ralph.watch.left import Left
 from ralph.watch.lines import LONGEST
 from ralph.watch.model import View
@@ -50,7 +50,7 @@ class Front:
     """The log above, the lines below, and the keys."""
 
     def __init__(self, run: Run, style: Style) -> None:
-        self._follower = Follower(run, style)
+        self._follower = RunFollower(run, style)
         self._style = style
         self._channel = Channel(sys.stdout)
         look = replace(style, color=True)  # where there is a terminal, there is a place to draw

@@ -195,7 +195,7 @@ class Gathered:
             draft = each.draft
             if seen.live and draft is not None and draft.ended is None:
                 at_work[draft.assignment.task] = draft.assignment.mode
-        board = tables.Board(self.lead, asking, evidence, at_work)
+        board = tables.TaskTable(self.lead, asking, evidence, at_work)
         yield from board.rows(iterations, seen.listed, diff_of)
 
     def _changes(self) -> Iterator[Change]:

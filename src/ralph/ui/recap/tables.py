@@ -34,7 +34,7 @@ _STATES = {
 }
 
 
-class Board:
+class TaskTable:
     """The tasks that the run has taken up, and those of its list that are open."""
 
     def __init__(

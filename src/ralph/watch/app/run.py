@@ -14,7 +14,7 @@ from ralph.ui.style import Style, Tone
 from ralph.watch import controls, draw, keys
 from ralph.watch.app.widgets import LogView, Painted
 from ralph.watch.controls import Reply
-from ralph.watch.follow import Follower
+from ralph.watch.follow import RunFollower
 from ralph.watch.model import View
 from ralph.watch.pager import Pager
 
@@ -43,7 +43,7 @@ class RunScreen(Screen[None]):
     def __init__(self, run: Run, style: Style, leave: Callable[[], None]) -> None:
         super().__init__()
         self._style, self._leave_run = style, leave
-        self.follower = Follower(run, style)
+        self.follower = RunFollower(run, style)
         self.pager = Pager(self.follower.lines, style)
         self._frame = self._stays = 0
         self._reply: Reply | None = None
