@@ -11,7 +11,7 @@ from ralph.errors import ConfigError, StateError, failing
 from ralph.journal.life import Account, Life
 from ralph.journal.runs import Run, account_of, look_again, runs_of, workers_at
 from ralph.journal.way_on import way_on
-from ralph.kernel.state import Phase, RunState
+from ralph.kernel.state import Phase
 from ralph.kernel.world import ANSWER, NOTE, PAUSE, RESUME, STOP, STOP_NOW, Origin
 from ralph.processes.signals import LONGEST_NOTE, MOST_WAITING, SignalFiles
 from ralph.runner.arguments import proper, shown
@@ -173,16 +173,13 @@ def _coming(run: Run, account: Account, task: str) -> str:
         return f"Told with {prompt}."
     if started.workers > 1:
         return "Told with the next prompt, whichever task that is for."
-    number, most = _next_number(state), state.limits.iterations
+    number = state.iteration + (state.phase is not Phase.OPENING or not state.again)
+    most = state.limits.iterations
     turn = "attempt" if started.profile == "supervise" else "iteration"
     if most is not None and number > most:
         last = f"{turn} {number - 1} is the last by its limit"
         return f"Told with {prompt}, if there is one: {last}."
     return f"Told with {prompt} ({turn} {number})."
-
-
-def _next_number(state: RunState) -> int:
-    return state.iteration + (state.phase is not Phase.OPENING or not state.again)
 
 
 def _task_of(worker: Run, lead: Run) -> str:

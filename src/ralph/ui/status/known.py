@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ralph.files.state_dir import lstat
@@ -68,11 +68,9 @@ class KnownRuns(Generic[Told]):
             lead = self._runs.get(_NUMBER.sub("", name))
             if lead is None or not os.path.isdir(os.path.join(lead.directory, "runs", name)):
                 return None
-            at_work = lead.live and name in self._crew(lead)
+            crew = self._account(lead).state.crew if lead.live else ()
+            at_work = any(sent.worker == name for sent in crew)
             return Run(name, lead.directory, lead.owner if at_work else None, lead)
-
-    def _crew(self, lead: Run) -> Iterator[str]:
-        return (sent.worker for sent in self._account(lead).state.crew)
 
     def _look(self) -> None:
         """Find the runs that there are, and whose process lives."""

@@ -1,23 +1,20 @@
 """Tasks that are left over time, and reviews."""
 
-import math
 from collections.abc import Iterator
 
 from ralph.text.words import counted, duration
 from ralph.ui.paper.markup import Markup, clock, joined, tag
 from ralph.ui.paper.plots.svg import (
-    BOTTOM,
     CHARACTER,
-    HEIGHT,
-    LEFT,
     RIGHT,
-    TOP,
     WIDTH,
     Plot,
     Scale,
     grid,
+    known,
     label,
     line,
+    over_time,
     path,
     picture,
     thinned,
@@ -35,9 +32,7 @@ _NAME = 20  # characters
 
 def burndown_plot(recap: Recap) -> Plot | None:
     """Tasks that are left, or where the list is not known those that are done."""
-    points = sorted(
-        (p for p in recap.points if math.isfinite(p.time)), key=lambda point: point.time
-    )
+    points = known(recap.points)
     falls = bool(points) and all(point.open is not None for point in points)
     amounts = [(p.open or 0) if falls else p.done for p in points]
     if len(points) < 2 or len(set(amounts)) < 2 or max(amounts) < 2:
@@ -45,8 +40,7 @@ def burndown_plot(recap: Recap) -> Plot | None:
     noun = "story" if recap.profile == "reviewed" else "task"
     nouns = "stories" if noun == "story" else "tasks"
     marks = whole_ticks(max(amounts))
-    x = Scale(points[0].time, points[-1].time, LEFT, WIDTH - RIGHT)
-    y = Scale(0.0, marks[-1], HEIGHT - BOTTOM, TOP)
+    x, y = over_time(points, marks[-1])
     some = list(thinned(points))
     last, took = amounts[-1], duration(x.high - x.low)
     gist = f"{last} of {max(amounts)} {nouns} left after {took}."

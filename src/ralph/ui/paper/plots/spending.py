@@ -1,7 +1,5 @@
 """Money and tokens over time."""
 
-import math
-
 from ralph.text.words import duration, money, number
 from ralph.ui.paper.markup import EMPTY, Markup, joined, tag
 from ralph.ui.paper.plots.svg import (
@@ -14,8 +12,10 @@ from ralph.ui.paper.plots.svg import (
     Plot,
     Scale,
     grid,
+    known,
     label,
     line,
+    over_time,
     path,
     picture,
     thinned,
@@ -31,16 +31,20 @@ _FLOOR = HEIGHT - BOTTOM
 
 def money_plot(recap: Recap) -> Plot | None:
     """Dollars over time, and the limit where it is near."""
-    points = _known(recap.points)
+    points = known(recap.points)
     if len(points) < 2 or not (spent := max(point.dollars for point in points)) > 0:
         return None
     limit = recap.spent.max_dollars
     near = limit is not None and spent >= _NEAR * limit
     marks = ticks(max(spent, limit if near and limit else 0.0))
-    x, y = _scales(points, marks[-1])
+    x, y = over_time(points, marks[-1])
     of = f" of {money(limit)}" if limit is not None else ""
     gist = f"{money(spent)}{of} spent in {duration(x.high - x.low)}."
-    inner = [grid(y, marks, _dollars, WIDTH - RIGHT), time_axis(x), _line(points, "dollars", x, y)]
+    inner = [
+        grid(y, marks, lambda mark: f"${mark:g}", WIDTH - RIGHT),
+        time_axis(x),
+        _line(points, "dollars", x, y),
+    ]
     if near and limit is not None:
         inner.append(line(LEFT, y(limit), WIDTH - RIGHT, y(limit), "limit"))
         inner.append(label(LEFT + 6, y(limit) - 5, f"limit {money(limit)}", "limit-word"))
@@ -54,12 +58,12 @@ def money_plot(recap: Recap) -> Plot | None:
 
 def tokens_plot(recap: Recap) -> Plot | None:
     """Tokens over time, read and written."""
-    points = _known(recap.points)
+    points = known(recap.points)
     if len(points) < 2 or not (most := max(p.tokens_in for p in points)):
         return None
     last = points[-1]
     marks = ticks(most)
-    x, y = _scales(points, marks[-1])
+    x, y = over_time(points, marks[-1])
     gist = f"{number(last.tokens_in)} tokens read and {number(last.tokens_out)} written."
     read = _end(x(last.time), y(last.tokens_in), f"{number(last.tokens_in)} read", "in")
     written = _end(x(last.time), y(last.tokens_out), f"{number(last.tokens_out)} written", "out")
@@ -76,17 +80,6 @@ def tokens_plot(recap: Recap) -> Plot | None:
     )
     head = ("after", "read", "written")
     return Plot("tokens", "Tokens", gist, picture(gist, *inner), head, rows)
-
-
-def _known(points: tuple[Point, ...]) -> list[Point]:
-    """The points, without those that no run makes: a journal may have been edited."""
-    known = [p for p in points if math.isfinite(p.time) and math.isfinite(p.dollars)]
-    return sorted(known, key=lambda point: point.time)
-
-
-def _scales(points: list[Point], high: float) -> tuple[Scale, Scale]:
-    x = Scale(points[0].time, points[-1].time, LEFT, WIDTH - RIGHT)
-    return x, Scale(0.0, high, _FLOOR, TOP)
 
 
 def _some(points: list[Point]) -> list[Point]:
@@ -110,7 +103,3 @@ def _end(across: float, up: float, words: str, class_: str) -> Markup:
             label(across - 2, above, words, f"end {class_}", "end"),
         )
     )
-
-
-def _dollars(mark: float) -> str:
-    return f"${mark:g}"

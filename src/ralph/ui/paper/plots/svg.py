@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ralph.kernel.value import value
 from ralph.text.words import duration
 from ralph.ui.paper.markup import EMPTY, Content, Markup, joined, tag
+from ralph.ui.recap.values import Point
 
 WIDTH, HEIGHT = 480.0, 232.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 22.0, 26.0  # room around the drawing
@@ -116,13 +117,21 @@ def time_axis(x: Scale, height: float = HEIGHT) -> Markup:
     """Durations since the beginning, below the drawing."""
     marks = time_ticks(x.high - x.low)
     return joined(
-        label(x(x.low + mark), height - 8, seconds(mark), "tick", _anchor(n))
+        label(x(x.low + mark), height - 8, seconds(mark), "tick", "middle" if n else "start")
         for n, mark in enumerate(marks)
     )
 
 
-def _anchor(place: int) -> str:
-    return "middle" if place else "start"
+def known(points: Iterable[Point]) -> list[Point]:
+    """The points in order, without those that no run makes: a journal may have been edited."""
+    found = [p for p in points if math.isfinite(p.time) and math.isfinite(p.dollars)]
+    return sorted(found, key=lambda point: point.time)
+
+
+def over_time(points: Sequence[Point], high: float) -> tuple[Scale, Scale]:
+    """The scales of amounts up to so many over the time of these points."""
+    x = Scale(points[0].time, points[-1].time, LEFT, WIDTH - RIGHT)
+    return x, Scale(0.0, high, HEIGHT - BOTTOM, TOP)
 
 
 def path(points: Iterable[tuple[float, float]], base: float | None = None) -> str:
