@@ -139,7 +139,10 @@ def test_a_note_to_a_run_that_is_complete_is_refused(workspace: Path, here: Here
         (("note", "use", "tabs", "now"), ("a note is one text", 'ralph note "use tabs now"')),
         (("note", "--task", "T-1", "x"), ("has no tasks", "Leave out --task.")),
         (("note", "-f", "none.md"), ("cannot read the note none.md",)),
-        (("note", "-f", ".ralph/settings.json", "none"), ("there is no run 'none'", "ralph status --all\n")),
+        (
+            ("note", "-f", ".ralph/settings.json", "none"),
+            ("there is no run 'none'", "ralph status --all\n"),
+        ),
     ],
 )
 def test_what_is_no_note_is_refused(
