@@ -67,14 +67,14 @@ def crew(*workers: Report) -> Report:
     ("facts", "words"),
     [
         ((), "just starting"),
-        ((OWN, BEGAN, WORKS), "the agent works since 30s, no output yet"),
-        ((OWN, BEGAN, WORKS, ENDED, CHECKS), "checks `make test` since 5.0s"),
-        ((OWN, BEGAN, WORKS, ENDED, ACCEPTED), "waits for its turn to merge since 10s"),
+        ((OWN, BEGAN, WORKS), "the agent has worked for 30s, no output yet"),
+        ((OWN, BEGAN, WORKS, ENDED, CHECKS), "checking `make test` for 5.0s"),
+        ((OWN, BEGAN, WORKS, ENDED, ACCEPTED), "waiting for its turn to merge for 10s"),
         (
             (OWN, BEGAN, WORKS, ENDED, ACCEPTED, CHECKS),
-            "checks `make test` on the merged tree since 5.0s",
+            "checking `make test` on the merged tree for 5.0s",
         ),
-        ((OWN, BEGAN, WORKS, ENDED, ACCEPTED, Step(138.0, "record")), "merges since 2.0s"),
+        ((OWN, BEGAN, WORKS, ENDED, ACCEPTED, Step(138.0, "record")), "merging for 2.0s"),
     ],
 )
 def test_what_a_worker_is_doing(facts: tuple[Fact, ...], words: str) -> None:
@@ -85,7 +85,7 @@ def test_the_lines_of_workers_and_tasks() -> None:
     """ "task, iteration (2/10), what it is doing, cost; then how many are done of how many"."""
     lines = report_lines(crew(worker(OWN, BEGAN, WORKS, ENDED, ACCEPTED), worker()), Style())
     assert "State      running: 2 workers at work" in lines
-    place = lines.index("Workers    T-3 1/10: waits for its turn to merge since 10s, $0.50")
+    place = lines.index("Workers    T-3 1/10: waiting for its turn to merge for 10s, $0.50")
     assert lines[place + 1 : place + 4] == [
         "           T-3: just starting",
         "Tasks      1 of 5 done, 1 left to you",

@@ -87,27 +87,27 @@ UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
         (told(), "starting", "just starting"),
         (told(STARTED), "opening", "starts the next turn"),
         (told(STARTED, BEGAN), "turn", "between two steps"),
-        (told(STARTED, BEGAN, WORKS), "turn", "the agent works since 3m19s, no output yet"),
+        (told(STARTED, BEGAN, WORKS), "turn", "the agent has worked for 3m19s, no output yet"),
         (
             told(STARTED, BEGAN, WORKS, heard_at=296.0),
             "turn",
-            "the agent works since 3m19s, last output 4.0s ago",
+            "the agent has worked for 3m19s, last output 4.0s ago",
         ),
         (
             told(STARTED, BEGAN, replace(WORKS, role=Role.REVIEW)),
             "turn",
-            "the agent reviews since 3m19s, no output yet",
+            "the agent has reviewed for 3m19s, no output yet",
         ),
         (
             told(STARTED, BEGAN, WORKS, ENDED, Checking(288.0, "make test")),
             "checking",
-            "checks `make test` since 12s",
+            "checking `make test` for 12s",
         ),
-        (told(*closed(Continue())[:-1]), "settling", "puts the verdict into effect since 1m30s"),
+        (told(*closed(Continue())[:-1]), "settling", "putting the verdict into effect for 1m30s"),
         (
             told(*closed(Continue())[:-1], Launching(290.0, Role.MESSAGE, "text", "/s/m")),
             "settling",
-            "the agent writes a commit message since 10s, no output yet",
+            "the agent has been writing a commit message for 10s, no output yet",
         ),
         (
             told(*closed(Wait(1020.0, "no more"), turn=LIMITED)),
@@ -131,7 +131,7 @@ UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
                 asked=Signals(paused=True),
             ),
             "paused",
-            "since 1m; ralph resume goes on",
+            "for 1m; ralph resume goes on",
         ),
         (told(*closed(COMPLETED), pid=None), None, "completed, exit code 0, 1m ago"),
         (
@@ -149,7 +149,7 @@ UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
         (
             told(STARTED, BEGAN, WORKS, now=50.0, heard_at=60.0),
             "turn",
-            "the agent works since 0.0s, last output 0.0s ago",
+            "the agent has worked for 0.0s, last output 0.0s ago",
         ),
     ],
 )
@@ -174,7 +174,7 @@ def test_everything_about_a_run_at_work() -> None:
     )
     assert text_of(report).splitlines() == [
         f"Run        {RUN} (harness)",
-        "State      running: the agent works since 1m18s, last output 1.0s ago",
+        "State      running: the agent has worked for 1m18s, last output 1.0s ago",
         "Asked      to stop after the current operation",
         "Workspace  /home/me/project",
         "Agent      claude",
@@ -349,4 +349,4 @@ def test_ages(seconds: float, words: str) -> None:
 
 def test_a_step_and_a_check_are_no_trouble() -> None:
     facts = (*closed(Continue())[:-1], Step(215.0, "scm:commit"), Checked(216.0, "x", 1.0))
-    assert doing_words(told(*facts)) == "puts the verdict into effect since 1m25s"
+    assert doing_words(told(*facts)) == "putting the verdict into effect for 1m25s"

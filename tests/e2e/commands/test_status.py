@@ -37,7 +37,7 @@ def test_a_run_at_work(workspace: Path, here: Here) -> None:
     running.await_that(lambda: len(calls(agent)) == 2)
     running.await_that(lambda: "until" in here("status").out)
     told = here("status").out
-    assert "running: the agent works since " in told
+    assert "running: the agent has worked for " in told
     assert "Task       prompt: Make it good\nIteration  2 of 5\n" in told
     assert " of 2h, $0.25, 10 tokens in, 5 out" in told
     assert "Found      test -e go: exit code 1, output in .ralph/" in told
@@ -60,7 +60,7 @@ def test_a_run_at_work(workspace: Path, here: Here) -> None:
 def test_a_guardrail_at_work(workspace: Path, here: Here) -> None:
     prepare(workspace, {"response": "DONE"}, guardrails=[{"command": UNTIL_TOLD}])
     running = Running(workspace, "-p", "x")
-    running.await_that(lambda: f"checks `{UNTIL_TOLD}` since" in here("status").out)
+    running.await_that(lambda: f"checking `{UNTIL_TOLD}` for" in here("status").out)
     assert json.loads(here("status", "--json").out)["phase"] == "checking"
     (workspace / "go").touch()
     running.end()

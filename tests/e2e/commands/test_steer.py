@@ -197,7 +197,7 @@ def test_pause_and_resume(workspace: Path, here: Here) -> None:
     assert "Asked      to pause before the next turn" in here("status").out
     (workspace / "go").touch()
     running.await_that(lambda: state(here) == "paused")
-    assert "paused: since " in here("status").out
+    assert "paused: for " in here("status").out
     assert "is paused already" in here("pause").out
     assert len(calls(agent)) == 1
     (shown,) = here("resume", "--json").objects

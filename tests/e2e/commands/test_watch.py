@@ -76,7 +76,7 @@ def test_a_run_begins_and_is_watched_on_the_whole_screen(workspace: Path) -> Non
     code, said = terminal.end()
     run = journals()[0].parent.name
     assert code == 0, said
-    assert f"Run {run} is running: the agent works since" in said
+    assert f"Run {run} is running: the agent has worked for" in said
     assert f"Watch it: ralph watch {run}" in said
     assert state() == "running"
     again = Terminal("watch")

@@ -44,8 +44,8 @@ def test_each_worker_at_work_has_a_line(
     running.await_that(lambda: here("status").out.count("last output") == 2)
     told = here("status").out
     assert "State      running: 2 workers at work\n" in told
-    assert "Workers    T-2 1/10: the agent works since " in told
-    assert "\n           T-3 1/10: the agent works since " in told
+    assert "Workers    T-2 1/10: the agent has worked for " in told
+    assert "\n           T-3 1/10: the agent has worked for " in told
     assert "\nTasks      1 of 4 done\nIterations 3\n" in told
     assert "\nTask " not in told
     assert "ralph itself (pid" in told
@@ -86,7 +86,7 @@ def test_a_worker_can_be_named(
     for name in (f"{run}-002", f"{run[-4:]}-002"):
         told = here("status", name).out
         assert f"Run        {run}-002 (tasks)\n" in told
-        assert "State      running: the agent works since " in told
+        assert "State      running: the agent has worked for " in told
         assert "Task       T-2: Task 2\nIteration  1\n" in told
         assert f"ralph logs -f {run}-002 " in told
         assert "Processes" not in told, "they are not its own"
@@ -153,7 +153,7 @@ def test_it_has_paused_when_all_workers_have(
     assert here("pause").code == 0
     assert "Asked      to pause before the next turn" in here("status").out
     (project.notes / "go").touch()
-    running.await_that(lambda: "State      paused: since" in here("status").out)
+    running.await_that(lambda: "State      paused: for" in here("status").out)
     shown = json.loads(here("status", "--json").out)
     assert {worker["state"] for worker in shown["workers"]} <= {"paused", "ended"}
     assert here("resume").code == 0
@@ -172,6 +172,6 @@ def test_a_worker_whose_journal_was_changed_is_told(
     told = here("status").out
     assert "Workers    T-2: " in told
     assert str(broken) in told
-    assert "T-3 1/10: the agent works" in told
+    assert "T-3 1/10: the agent has worked" in told
     broken.write_text(text)
     ended(running, project.notes)

@@ -188,7 +188,7 @@ def test_a_turn_that_goes_on_counts_up_to_now() -> None:
     facts = (STARTED, *turn(1, 1000.0)[:2])
     live, gone = recap(*facts, live=True), recap(*facts)
     assert (only(live).agent_seconds, only(live).ended, only(live).ending) == (4000.0, None, "")
-    assert (live.state, live.outcome.split(",")[0]) == ("running", "the agent works since 1h6m")
+    assert (live.state, live.outcome.split(",")[0]) == ("running", "the agent has worked for 1h6m")
     assert (gone.state, only(gone).ended, only(gone).ending) == ("crashed", 1000.0, "cut")
     checking = recap(STARTED, *turn(1, 1000.0), Checking(4990.0, "make test"), live=True)
     assert (only(checking).agent_seconds, only(checking).gate_seconds) == (10.0, 10.0)

@@ -138,7 +138,7 @@ def doing_words(report: Report) -> str:
             return "no process of it is seen and its journal cannot be read"
         case Life.PAUSED:
             last = max((state.time, *(worker.state.time for worker in report.workers)))
-            return f"since {duration(now - last)}; ralph resume goes on"
+            return f"for {duration(now - last)}; ralph resume goes on"
         case Life.WAITING:
             return _waiting_words(report)
         case Life.RUNNING:
@@ -167,25 +167,25 @@ def _working_words(report: Report) -> str:
         return f"{counted(len(report.workers), 'worker')} at work"
     if isinstance(doing, Checking):
         where = " on the merged tree" if report.sent and state.phase is Phase.SETTLING else ""
-        return f"checks `{doing.gate}`{where} since {duration(report.now - doing.time)}"
+        return f"checking `{doing.gate}`{where} for {duration(report.now - doing.time)}"
     if isinstance(doing, Launching):
         return _agent_words(report, doing)
     if state.phase is Phase.SETTLING and report.sent and isinstance(state.verdict, Accept):
         # To merge takes no time beside waiting for others who do: one at a time can.
-        words = "merges" if state.steps else "waits for its turn to merge"
-        return f"{words} since {duration(report.now - state.time)}"
+        words = "merging" if state.steps else "waiting for its turn to merge"
+        return f"{words} for {duration(report.now - state.time)}"
     if state.phase is Phase.SETTLING:
-        return f"puts the verdict into effect since {duration(report.now - state.time)}"
+        return f"putting the verdict into effect for {duration(report.now - state.time)}"
     return "starts the next turn" if state.phase is Phase.OPENING else "between two steps"
 
 
 def _agent_words(report: Report, launch: Launching) -> str:
-    what = {Role.REVIEW: "the agent reviews", Role.MESSAGE: "the agent writes a commit message"}
-    since = duration(report.now - launch.time)
+    what = {Role.REVIEW: "reviewed", Role.MESSAGE: "been writing a commit message"}
+    time = duration(report.now - launch.time)
     heard = "no output yet"
     if report.heard_at is not None:
         heard = f"last output {duration(report.now - report.heard_at)} ago"
-    return f"{what.get(launch.role, 'the agent works')} since {since}, {heard}"
+    return f"the agent has {what.get(launch.role, 'worked')} for {time}, {heard}"
 
 
 def age(seconds: float) -> str:
@@ -327,7 +327,7 @@ def briefing_for(report: Report) -> Briefing:
 
 
 def _worker_line(worker: Report) -> Line:
-    """`T-003 2/10: the agent works since 3m, $0.10`."""
+    """`T-003 2/10: the agent has worked for 3m, $0.10`."""
     assert worker.assignment is not None, "a worker is sent to a task"
     head, stop = one_line(clean(worker.assignment.task)), worker.state.stop
     if worker.state.task_iteration:

@@ -37,8 +37,8 @@ export function useRequest(run) {
 /** Why this page can change nothing, if so. @param {{me: any}} props */
 export function Locked({ me }) {
   if (me.read_only) {
-    return html`<p class="locked soft">This page only looks: <code>ralph web</code> was started with
-      <code>--read-only</code>.</p>`;
+    return html`<p class="locked soft">This page only looks: <code>ralph web</code> was started${" "}
+      with <code>--read-only</code>.</p>`;
   }
   return html`<p class="locked soft">After a reload this page can only look. To steer, open the link
     that${" "}<code>ralph web</code> printed once more.</p>`;
