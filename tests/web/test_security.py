@@ -136,6 +136,7 @@ def test_the_cookie_reads_and_never_writes(server: WebServer) -> None:
     assert "httponly" in words
     assert "samesite=strict" in words
     assert "domain" not in words
+    assert "path=/api;" in words
     assert server.token not in cookie
     read = server.ask("GET", "/api/me", headers={"Cookie": f"other=1; {cookie}"})
     assert read.status == 200

@@ -97,6 +97,16 @@ def test_a_socket_is_this_users_alone_and_replaces_no_other(tmp_path: Path) -> N
     assert path.read_text() == "precious"
 
 
+def test_the_link_names_the_address_that_it_listens_at(tmp_path: Path) -> None:
+    """`localhost` may be two; at the other somebody else may wait for the token."""
+    server = WebServer(tmp_path / "state", "--host", "localhost")
+    try:
+        link = server.told["url"]
+        assert link.startswith((f"http://127.0.0.1:{server.port}/", f"http://[::1]:{server.port}/"))
+    finally:
+        server.close()
+
+
 def test_a_socket_that_another_has_made_is_left(tmp_path: Path) -> None:
     path = tmp_path / "web.sock"
     server = WebServer(tmp_path / "state", "--socket", str(path))

@@ -43,14 +43,16 @@ def keep_plan(plan: "Plan[Any]", run_dir: str) -> None:
 
 
 def kept_plan(run_dir: str) -> Mapping[str, Any] | None:
-    """The kept plan of a run: its `loop`, its `work`, and the name of the `branch` that it made, if
-    it did; None if that cannot be read."""
+    """The kept plan of a run: its `loop`, its `work`, the name of the `branch` that it made, if it
+    did, and the `layers` of its settings; None if that cannot be read."""
     try:
         with open_regular(os.path.join(run_dir, PLAN)) as file:
             kept = json.load(file)
         branch = str((kept.get("branch") or {"name": ""})["name"])
-        return {"loop": str(kept["loop"]), "work": dict(kept["work"]), "branch": branch}
-    except (OSError, ValueError, KeyError, TypeError):
+        layers = (kept["settings"], *kept["said"].values())
+        work = dict(kept["work"])
+        return {"loop": str(kept["loop"]), "work": work, "branch": branch, "layers": layers}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

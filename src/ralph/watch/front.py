@@ -13,7 +13,7 @@ from ralph.ui.status.known import KnownRuns
 from ralph.ui.status.listing import listing
 from ralph.ui.style import Style, is_terminal, style_here
 from ralph.watch.draw import short_lines
-from ralph.watch.left import Left
+from ralph.watch.model import Left
 
 _HINT = "[ralph] For the whole screen: pip install 'ralph-engine[watch]'"
 _LISTED = 20  # runs

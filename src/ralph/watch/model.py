@@ -90,6 +90,16 @@ class View:
 
 
 @value
+class Left:
+    """The end of a watch: the last view of the run, whether it was left by Ctrl+C, and whether the
+    run's end was told."""
+
+    view: View | None = None
+    interrupted: bool = False
+    told: bool = False
+
+
+@value
 class TrackLine:
     """A line of the log, and the task of the worker that it is about."""
 

@@ -20,9 +20,8 @@ from ralph.ui.style import Style, Tone
 from ralph.watch import controls, draw, keys
 from ralph.watch.controls import Reply
 from ralph.watch.follow import RunFollower
-from ralph.watch.left import Left
 from ralph.watch.lines import LONGEST
-from ralph.watch.model import View
+from ralph.watch.model import Left, View
 from ralph.watch.pager import painted_rows
 
 _PACE = 0.25  # seconds between two drawings

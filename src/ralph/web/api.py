@@ -105,7 +105,12 @@ class Api:
         response = Response(status_code=204)
         keys, secure = self._parts.keys, self._parts.site.scheme == "https"
         response.set_cookie(
-            keys.cookie, keys.session, httponly=True, samesite="strict", secure=secure
+            keys.cookie,
+            keys.session,
+            path="/api",
+            httponly=True,
+            samesite="strict",
+            secure=secure,
         )
         return response
 

@@ -108,7 +108,8 @@ def is_known(host: str, names: frozenset[str]) -> bool:
 
 def head_is_small(asked: Incoming, site: Site) -> Refusal | None:
     """Refuse more than a browser of ours would ever send."""
-    return Refusal(431, "the request is too long") if asked.size > LARGEST_HEAD else None
+    remedy = "Delete the cookies of this host: another server here may have set too many."
+    return Refusal(431, "the request is too long", remedy) if asked.size > LARGEST_HEAD else None
 
 
 def target_is_a_path(asked: Incoming, site: Site) -> Refusal | None:

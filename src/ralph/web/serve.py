@@ -72,7 +72,7 @@ def serve(
         scheme = "https" if options.tls_cert else "http"
         port = None if options.socket else listener.getsockname()[1]
         names = frozenset(name.lower() for name in (*options.names, options.host))
-        url = _url(options, scheme, port)
+        url = _url(options, scheme, listener)
         place = Place(url, f"{url}#token={token}", port, options.socket, root)
         ours = {name: value for name, value in environ.items() if name != TOKEN}
         keys = Keys(token, f"ralph-{port}" if port else "ralph")
@@ -110,11 +110,17 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _url(options: Options, scheme: str, port: int | None) -> str:
-    """The address to type. That of a socket is for whoever forwards it."""
-    host = options.names[0] if options.names and port else options.host
+def _url(options: Options, scheme: str, listener: socket.socket) -> str:
+    """The address to type. That of a socket is for whoever forwards it. `localhost` may be two
+    addresses, and an agent may listen at the other: its page would read the token."""
+    if options.socket:
+        return "http://localhost/"
+    address, port = listener.getsockname()[:2]
+    host = options.host if scheme == "https" else address
+    if options.names:
+        host = options.names[0]
     shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown}:{port}/" if port else "http://localhost/"
+    return f"{scheme}://{shown}:{port}/"
 
 
 async def _serve(

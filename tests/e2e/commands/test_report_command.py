@@ -12,6 +12,7 @@ from parallel_support import tasks
 from run_support import Here, Running, assert_clear, journals, prepare, program, ralph
 
 from ralph.testing.scripted_agent.install import calls
+from ralph.text.redact import forget
 
 __all__ = ["project"]
 
@@ -109,6 +110,19 @@ def test_what_cannot_be_meant_is_refused(here: Here, ended: str, workspace: Path
 def test_without_any_run_the_next_command_is_named(here: Here, workspace: Path) -> None:
     assert_clear(here("report"), 2, f"no run was started in {workspace}", "ralph run")
     assert not (workspace / ".ralph").exists()
+
+
+def test_what_git_kept_is_shown_without_the_secrets_of_the_settings(repo: Path, here: Here) -> None:
+    secret = "a-word-of-no-known-shape-4711"
+    leak = {"tools": [{"name": "Bash", "run": 'echo "$SHOP_TOKEN" > leak.txt'}], "text": "x"}
+    done = {"tools": [{"name": "Bash", "run": "rm leak.txt"}], "response": "DONE"}
+    env = {"env": {"set": {"SHOP_TOKEN": secret}}}
+    prepare(repo, leak, done, agent=env, guardrails=[{"command": "true"}])
+    assert here("run", "-p", "x").code == 0
+    forget()  # as another terminal does
+    said = here("report", "--json").out
+    assert "+[redacted]" in json.loads(said)["iterations"][0]["diff"]["patch"]
+    assert secret not in said
 
 
 def test_a_pipe_in_place_of_a_file_holds_nobody_up(ended: str) -> None:

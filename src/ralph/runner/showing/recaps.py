@@ -1,6 +1,7 @@
 """Everything that a recap shows and no journal tells, from the run's kept plan and its loop."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,10 @@ from ralph.runner.kept import kept_plan
 from ralph.runner.loops import LOOPS
 from ralph.runner.plan import Loop, loop_named
 from ralph.runner.showing.ladders import policies, words_by_name
+from ralph.settings.explain import secrets_in
 from ralph.settings.load import combine
+from ralph.settings.source import Layer
+from ralph.text.redact import know
 from ralph.ui.recap.beside import Beside
 
 
@@ -21,6 +25,7 @@ def beside_of(run: Run, environ: Mapping[str, str]) -> Beside:
     kept = kept_plan((run.lead or run).directory)
     if kept is None or kept["loop"] not in LOOPS:
         return Beside(rules=_rules(*LOOPS), environ=environ)
+    _know_secrets(kept["layers"])
     loop, work = loop_named(kept["loop"]), kept["work"]
 
     def tasks(started: Started) -> tuple[Task, ...]:
@@ -38,6 +43,12 @@ def asked_of(loop: Loop | None, work: Mapping[str, Any]) -> str:
         return str(work.get("text") or loop.about(work)) if loop else ""
     except (LookupError, *NONSENSE):
         return ""
+
+
+def _know_secrets(layers: Iterable[Mapping[str, Any]]) -> None:
+    """Take the secrets of a run's settings out of what is shown: git kept them as they were."""
+    with suppress(RalphError, *NONSENSE):  # of another version
+        know(secrets_in({}, combine([Layer("", dict(each)) for each in layers]).settings))
 
 
 @cache

@@ -11,8 +11,7 @@ from ralph.ui.status.listing import Entry
 from ralph.ui.style import Style
 from ralph.watch.app.run import RunScreen
 from ralph.watch.app.runs import RunsScreen
-from ralph.watch.left import Left
-from ralph.watch.model import View
+from ralph.watch.model import Left, View
 
 
 class WatchApp(App[View | None]):
