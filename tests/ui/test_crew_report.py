@@ -2,6 +2,7 @@
 
 import pytest
 
+from ralph.journal.life import Life
 from ralph.kernel.facts import (
     Assigned,
     Began,
@@ -20,7 +21,8 @@ from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import replace
-from ralph.kernel.verdict import Accept, Boundary, Park, Reason, Stop
+from ralph.kernel.verdict import Accept, Boundary, Park, Reason, Stop, Wait
+from ralph.kernel.world import Signals
 from ralph.ui.status.report import Report, doing_words, report_dict, report_lines, table_lines
 from ralph.ui.style import Style
 
@@ -134,3 +136,14 @@ def test_the_object_counts_all() -> None:
 def test_a_row_counts_all() -> None:
     _, row = table_lines([crew(worker(OWN, BEGAN, WORKS, ENDED))], Style())
     assert row.split()[1:6] == ["running", "tasks", "4", "40s", "$1.50+"]
+
+
+def test_a_crew_pauses_by_its_workers() -> None:
+    paused = Signals(paused=True)
+    rests = replace(
+        worker(OWN, Decided(110.0, Boundary.OPENING, Wait(None, "paused"))), asked=paused
+    )
+    works = replace(worker(OWN, BEGAN, WORKS), asked=paused)
+    assert replace(crew(rests, works), asked=paused).life is Life.RUNNING
+    assert replace(crew(rests), asked=paused).life is Life.PAUSED
+    assert crew(rests).life is Life.RUNNING
