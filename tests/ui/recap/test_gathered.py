@@ -440,6 +440,24 @@ def test_the_board_joins_the_list_with_what_the_run_did() -> None:
     assert rows(recap(*facts, listed=answered))["b"].state is TaskState.PENDING
 
 
+def test_who_has_answered_is_not_asked_again() -> None:
+    """Of an ended run too, whose own last words are about what was left then."""
+    parked = Park("tabs?", Cause.QUESTION)
+    stop = Stop(Reason.BLOCKED, "b asks: tabs?; d is blocked: no key; c waits for b")
+    facts = (TASKS, *turn(1, 1000.0, task="b"), *closed(1011.0, parked), *closed(1030.0, stop))
+    b, d = LISTED[1], Task("d", status=Status.BLOCKED)
+    c = replace(LISTED[2], blocked_by=("b",))
+    found = recap(*facts, listed=(b, c, d))
+    assert found.left == ("b asks: tabs?", "d is blocked: no key", "c waits for b")
+    assert found.next[:1] == ('ralph tasks answer b "..."',)
+    open_again = replace(b, status=Status.PENDING, question="", reason="")
+    found = recap(*facts, listed=(open_again, c, d))
+    assert found.left == ("d is blocked: no key",)
+    assert found.next[:1] == ("ralph tasks edit d --status pending",)
+    found = recap(*facts, listed=(open_again, c, replace(d, status=Status.CANCELLED)))
+    assert (found.left, found.next) == ((), ("ralph tasks run",))
+
+
 def crew() -> tuple[list[Fact], dict[str, list[Fact]]]:
     """Two workers: one is back, and one is at work."""
     accept = Accept(("claimed",))

@@ -14,6 +14,7 @@ from ralph.ui.closing import closing_of
 from ralph.ui.recap import tables
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Change, Chapter, Draft
+from ralph.ui.recap.settled import settled_since
 from ralph.ui.recap.values import Diff, Iteration, Money, Recap, TaskRow
 from ralph.ui.recap.words import judgement_of, shown
 from ralph.ui.status.listing import COMMANDS, state_word
@@ -102,6 +103,7 @@ class Gathered:
         report, lead, state = self._report(seen), self.lead, self.lead.state
         stop = state.stop
         closing = closing_of(stop, replace(state, spent=report.spent), briefing_for(report))
+        closing = settled_since(closing, stop, seen.listed)
         iterations = list(self.iterations(seen, beside, diff_of))
         rows = tuple(self._rows(iterations, seen, diff_of))
         resume = resume_command(report)

@@ -101,7 +101,9 @@ class Report:
 
     @property
     def tally(self) -> Tally:
-        return Tally.of(self.state, self.ahead)
+        ahead = self.ahead or frozenset()
+        left = tuple(parked for parked in self.state.parked if parked[0] not in ahead)
+        return Tally.of(replace(self.state, parked=left), self.ahead)
 
 
 def life_with_workers(report: Report) -> Life:
