@@ -41,13 +41,15 @@ class Options:
 
 @value
 class Place:
-    """The place where a server listens; `link` is what opens the page, and logs in."""
+    """The place where a server listens; `link` is what opens the page, and logs in. `names` are
+    others by which it answers."""
 
     url: str
     link: str
     port: int | None
     socket: str | None
     root: str
+    names: tuple[str, ...] = ()
 
 
 def serve(
@@ -68,9 +70,11 @@ def serve(
     try:
         scheme = "https" if options.tls_cert else "http"
         port = None if options.socket else listener.getsockname()[1]
-        names = frozenset(name.lower() for name in (*options.names, options.host))
-        url = _url(options, scheme, port)
-        place = Place(url, f"{url}#token={token}", port, options.socket, root)
+        host = _host(options)
+        names = frozenset(name.lower() for name in (*options.names, options.host, host))
+        url = _url(host, scheme, port)
+        others = tuple(name for name in options.names if name != host)
+        place = Place(url, f"{url}#token={token}", port, options.socket, root, others)
         ours = {name: value for name, value in environ.items() if name != TOKEN}
         keys = Keys(token, f"ralph-{port}" if port else "ralph")
         parts = Parts(Site(scheme, names, options.read_only), keys, root, ours, tell)
@@ -107,9 +111,22 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _url(options: Options, scheme: str, port: int | None) -> str:
+def _host(options: Options) -> str:
+    """The host to type: where it listens. Who listens everywhere goes by a name."""
+    if options.host and not _is_everywhere(options.host):
+        return options.host
+    return options.names[0] if options.names else socket.gethostname()
+
+
+def _is_everywhere(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _url(host: str, scheme: str, port: int | None) -> str:
     """The address to type. That of a socket is for whoever forwards it."""
-    host = options.names[0] if options.names and port else options.host
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port}/" if port else "http://localhost/"
 
