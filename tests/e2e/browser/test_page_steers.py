@@ -33,6 +33,7 @@ def test_an_answer_in_place_lets_the_run_go_on(look: Look, project: Project) -> 
     question.get_by_role("textbox").fill("Blue, <b>please</b>.")
     question.get_by_role("button", name="Answer").click()
     question.get_by_role("textbox").wait_for(state="detached")
+    page.locator("#announcer", has_text="A is pending again, with your answer.").wait_for()
 
     page.locator(".run").click()
     page.get_by_role("link", name="Board").click()

@@ -272,6 +272,7 @@ def test_a_run_that_has_paused_says_why_it_could_not_go_on() -> None:
     facts = (STARTED, *turn(1, 1000.0), *closed(1011.0, Continue()), pause)
     paused = recap(*facts, asked=Signals(paused=True), live=True)
     assert (paused.state, paused.pending, paused.problem) == ("paused", "", "")
+    assert paused.outcome == "It waits for: ralph resume"
     stays = Request("1", PAUSE, Origin.WEB, 1012.0, "agent command 'x' was not found")
     found = recap(*facts, asked=Signals(paused=True, requests=(stays,)), live=True)
     assert found.problem == "Stays paused: agent command 'x' was not found"

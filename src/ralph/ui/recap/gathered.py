@@ -110,7 +110,7 @@ class Gathered:
         return replace(
             self._head(seen, beside),
             state=stop.reason.value if stop else state_word(report, tuple(lead.asking)),
-            outcome=shown(closing.outcome or doing_words(report)),
+            outcome=shown(closing.outcome or _outcome(report)),
             pending=_pending(report),
             problem=shown(seen.problem or _stays_paused(report)),
             wake_at=state.wake if report.life is Life.WAITING else None,
@@ -214,6 +214,11 @@ def _asked(asked: str, profile: str, title: str) -> str:
     if not asked or not title or profile in _WITH_TASKS or title in asked:
         return asked or title
     return f"{title} ({asked})"
+
+
+def _outcome(report: Report) -> str:
+    """The words for what it does; a pause brings no news, so that its seconds would stand still."""
+    return "It waits for: ralph resume" if report.life is Life.PAUSED else doing_words(report)
 
 
 def _pending(report: Report) -> str:
