@@ -123,6 +123,7 @@ def test_a_cut_connection_loses_no_line_and_shows_none_twice(
 
 def test_a_run_that_is_not_there_is_not_waited_for(look: Look, web: Web) -> None:
     page = look()
+    page.get_by_text("There are no runs yet").wait_for()  # it has logged in
     page.goto(f"{web.link.partition('#')[0]}#/run/20260101-000000-0000")
     page.get_by_role("alert").get_by_text("there is no such run").wait_for()
     page.locator(".link").wait_for(state="detached")
