@@ -17,7 +17,7 @@ from ralph.kernel.facts import (
     Step,
 )
 from ralph.kernel.limits import Spent
-from ralph.kernel.state import replay
+from ralph.kernel.state import fold, replay
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import replace
@@ -94,6 +94,11 @@ def test_the_lines_of_workers_and_tasks() -> None:
         "Iterations 4",
     ]
     assert lines[place + 4].startswith("Spent      40s, $1.50 and 1 turn of unknown cost")
+    again = Assigned(110.0, Assignment("T-2"), f"{RUN}-004")  # its answer has come
+    report = crew(worker(), worker(), worker())
+    taken = replace(report, state=fold(report.state, again))
+    answered = replace(report, ahead=frozenset({"T-2", "T-3", "T-4", "T-5"}))
+    assert [each.tally.words for each in (taken, answered)] == ["1 of 5 done"] * 2
 
 
 def test_lines_are_cut_to_the_terminal() -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import re
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -117,6 +119,25 @@ def test_a_socket_that_another_has_made_is_left(tmp_path: Path) -> None:
         assert path.is_socket()
 
 
+def test_the_link_is_where_it_listens_and_the_names_stand_apart(tmp_path: Path) -> None:
+    """Behind a proxy a name with our port leads nowhere."""
+    with subprocess.Popen(
+        [*RALPH, "web", "--allow-host", "box.lan"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "RALPH_STATE_DIR": str(tmp_path)},
+    ) as web:
+        assert web.stdout is not None
+        link = web.stdout.readline().decode()
+        web.send_signal(signal.SIGINT)
+        _, said = web.communicate(timeout=60)
+    found = re.fullmatch(r"\[ralph\] http://(127\.0\.0\.1:\d+)/#token=\S+\n", link)
+    assert found is not None
+    words = f"[ralph] It also answers as box.lan: behind a proxy type that for {found[1]}.\n"
+    assert words in said.decode()
+
+
 def test_with_a_certificate_it_listens_anywhere(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
@@ -141,6 +162,12 @@ def test_with_a_certificate_it_listens_anywhere(tmp_path: Path) -> None:
             answer = there.recv(4096).lower()
         assert b" 204 " in answer
         assert b"; secure" in answer
+    finally:
+        server.close()
+    server = WebServer(tmp_path / "state", *flags)
+    try:  # nobody can type 0.0.0.0
+        named = f"https://{socket.gethostname()}:{server.port}/#token="
+        assert server.told["url"].startswith(named)
     finally:
         server.close()
 

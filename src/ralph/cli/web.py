@@ -90,6 +90,10 @@ def _tell(place: "Place", *, in_json: bool) -> None:
         return
     at = f" by the socket {place.socket}" if place.socket else ""
     click.echo(f"[ralph] {place.link}{at}")
+    if place.names:
+        host = place.url.partition("://")[2].rstrip("/")
+        words = f"It also answers as {', '.join(place.names)}: behind a proxy type that for {host}."
+        click.echo(f"[ralph] {words}", err=True)
     click.echo(f"[ralph] It shows the runs in {place.root}. Ctrl+C ends it, and no run.", err=True)
 
 

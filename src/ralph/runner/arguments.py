@@ -40,7 +40,7 @@ def text_of(data: bytes, what: str, most: int, remedy: str = "") -> str:
         words = f"If it is text, convert it: iconv -f {code} -t utf-8"
         raise ConfigError(f"{what} is not UTF-8 text (byte {error.start})", words) from error
     if "\0" in text:
-        raise ConfigError(f"{what} contains a NUL byte: it is not text", remedy)
+        raise ConfigError(f"{what} contains a NUL byte: it is not text", "Name a file of text.")
     return text
 
 

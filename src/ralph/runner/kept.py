@@ -79,10 +79,11 @@ def plan_again(
         return replace(plan, raised=tuple(raised.items()), changed=changed, branch=branch)
 
 
-def settings_again(past: "Past", workspace: str) -> "Changed":
-    """The settings that a person has changed, if the run went on now. ConfigError for bad ones."""
+def settings_again(past: "Past", workspace: str) -> "tuple[Loaded, Changed]":
+    """The settings if the run went on now, and those of them that a person has changed. ConfigError
+    for bad ones."""
     with _reading(past.directory) as kept:
-        return settings_now(kept, past, workspace)[1]
+        return settings_now(kept, past, workspace)
 
 
 def settings_now(

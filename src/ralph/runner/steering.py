@@ -4,15 +4,19 @@ Each function checks, leaves a request that names its origin, and returns words 
 raises ConfigError or StateError with a remedy. The caller has refused agents.
 """
 
+import os
+import shlex
 import time
 from contextlib import AbstractContextManager, suppress
 
+from ralph.agents.kinds import find_command, installed
 from ralph.errors import ConfigError, StateError, failing
 from ralph.journal.life import Account, Life
 from ralph.journal.runs import Run, account_of, look_again, runs_of, workers_at
 from ralph.journal.way_on import way_on
 from ralph.kernel.state import Phase
 from ralph.kernel.world import ANSWER, NOTE, PAUSE, RESUME, STOP, STOP_NOW, Origin
+from ralph.processes import procfs
 from ralph.processes.signals import LONGEST_NOTE, MOST_WAITING, SignalFiles
 from ralph.runner.arguments import proper, shown
 from ralph.runner.kept import loop_of, settings_again
@@ -57,7 +61,7 @@ def pause(run: Run, origin: Origin) -> str:
 
 def resume(run: Run, origin: Origin) -> str:
     """Let a run go on that is paused, by its settings as they are now. ConfigError if these cannot
-    be read: then it stays paused."""
+    be read, or the agent that they name is not there: then it stays paused."""
     _refuse_worker(run)
     life = life_now(run)
     if not run.asked().paused:
@@ -67,13 +71,38 @@ def resume(run: Run, origin: Origin) -> str:
     account, changed = account_of(run), tuple[str, ...]()
     if account.started is not None:
         past, here = Past(run.directory, account.state), account.started.workspace
-        changed = tuple(map(changed_words, settings_again(past, here)))
+        loaded, found = settings_again(past, here)
+        if life is Life.PAUSED:
+            _refuse_missing(loaded.settings.agent.command, run, here)
+        changed = tuple(map(changed_words, found))
     _leave(run, RESUME, origin)  # first: nobody shall see neither
     with _writing(run):
         SignalFiles(run.directory).take_back(PAUSE)
     if life is not Life.PAUSED:
         return f"Run {run.id} had not paused yet; it goes on without a pause."
     return "\n".join((f"Run {run.id} goes on.", *changed))
+
+
+def _environment(pid: int) -> dict[str, str]:
+    pairs = (each.partition("=") for each in map(os.fsdecode, procfs.environment(pid)))
+    return {name: text for name, equals, text in pairs if equals}
+
+
+def _refuse_missing(command: str | None, run: Run, workspace: str) -> None:
+    """Refuse an agent that is not there, by the environment of the run: ours may be another. Where
+    nobody can read that, the run finds it out by itself."""
+    environ = _environment(run.owner.pid) if run.owner else {}
+    if not environ:
+        return
+    if command is not None:  # it may be relative to where the run is
+        below = os.path.join(workspace, command), os.path.join(shlex.quote(workspace), command)
+        if any(installed(each, environ) for each in below):
+            return
+    try:
+        find_command(command, environ)
+    except ConfigError as error:
+        message = f"run {run.id} stays paused: {error.message}"
+        raise ConfigError(message, error.remedy) from error
 
 
 def note(run: Run, text: str, origin: Origin, task: str = "") -> str:

@@ -71,7 +71,7 @@ def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closin
     if stop is None:
         return Closing("", done, left=tuple(_not_done(stop, state, briefing)), yours=yours)
     blocked = briefing.tasks and stop.reason is Reason.BLOCKED
-    several = _WAITING.split(stop.why) if blocked else []
+    several = waiting_words(stop) if blocked else []
     if len(several) > 1:  # each on a line of its own
         stop = replace(stop, why="what is left needs you")
     else:
@@ -85,6 +85,11 @@ def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closin
         yours,
         tuple(_next(stop, state, briefing, several)),
     )
+
+
+def waiting_words(stop: Stop) -> list[str]:
+    """The reasons why a backlog is blocked, each on its own."""
+    return _WAITING.split(stop.why)
 
 
 def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
@@ -209,7 +214,7 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
     """The command to type next, with a comment as shells have it."""
     reason = stop.reason
     if briefing.tasks and reason is Reason.BLOCKED:
-        return list(_next_of_waiting([*waiting, stop.why]))
+        return list(next_of_waiting([*waiting, stop.why]))
     own = _NEXT_OF_TASKS if briefing.tasks else _NEXT_OF_STORIES if briefing.stories else {}
     if reason in own:
         return [own[reason]]
@@ -234,7 +239,7 @@ def _next_of_done(stop: Stop, state: RunState) -> Iterator[str]:
         yield "ralph init  # adds checks, so that the next run proves its work"
 
 
-def _next_of_waiting(waiting: Iterable[str]) -> Iterator[str]:
+def next_of_waiting(waiting: Iterable[str]) -> Iterator[str]:
     """How to bring back tasks that wait for a person."""
     for words, command in (
         (r"(\S+) asks: ", 'ralph tasks answer {} "..."'),

@@ -43,13 +43,15 @@ class Options:
 
 @value
 class Place:
-    """The place where a server listens; `link` is what opens the page, and logs in."""
+    """The place where a server listens; `link` is what opens the page, and logs in. `names` are
+    others by which it answers."""
 
     url: str
     link: str
     port: int | None
     socket: str | None
     root: str
+    names: tuple[str, ...] = ()
 
 
 def serve(
@@ -71,9 +73,11 @@ def serve(
     try:
         scheme = "https" if options.tls_cert else "http"
         port = None if options.socket else listener.getsockname()[1]
-        names = frozenset(name.lower() for name in (*options.names, options.host))
-        url = _url(options, scheme, listener)
-        place = Place(url, f"{url}#token={token}", port, options.socket, root)
+        host = _host(options, scheme, listener)
+        names = frozenset(name.lower() for name in (*options.names, options.host, host))
+        url = _url(host, scheme, port)
+        others = tuple(name for name in options.names if name != host)
+        place = Place(url, f"{url}#token={token}", port, options.socket, root, others)
         ours = {name: value for name, value in environ.items() if name != TOKEN}
         keys = Keys(token, f"ralph-{port}" if port else "ralph")
         parts = Parts(Site(scheme, names, options.read_only), keys, root, ours, tell)
@@ -110,15 +114,21 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _url(options: Options, scheme: str, listener: socket.socket) -> str:
-    """The address to type. That of a socket is for whoever forwards it. `localhost` may be two
-    addresses, and an agent may listen at the other: its page would read the token."""
+def _host(options: Options, scheme: str, listener: socket.socket) -> str:
+    """The host to type. That is the address where it listens: `localhost` may be two, and an agent
+    may wait for the token at the other. Who listens everywhere goes by a name."""
     if options.socket:
+        return "localhost"
+    address: str = listener.getsockname()[0]
+    if ipaddress.ip_address(address).is_unspecified:
+        return options.names[0] if options.names else socket.gethostname()
+    return options.host if scheme == "https" else address
+
+
+def _url(host: str, scheme: str, port: int | None) -> str:
+    """The address to type. That of a socket is for whoever forwards it."""
+    if port is None:
         return "http://localhost/"
-    address, port = listener.getsockname()[:2]
-    host = options.host if scheme == "https" else address
-    if options.names:
-        host = options.names[0]
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port}/"
 

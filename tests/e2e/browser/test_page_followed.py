@@ -121,6 +121,16 @@ def test_a_cut_connection_loses_no_line_and_shows_none_twice(
     run.end()
 
 
+def test_a_run_that_is_not_there_is_not_waited_for(look: Look, web: Web) -> None:
+    page = look()
+    page.get_by_text("There are no runs yet").wait_for()  # it has logged in
+    page.goto(f"{web.link.partition('#')[0]}#/run/20260101-000000-0000")
+    page.get_by_role("alert").get_by_text("there is no such run").wait_for()
+    page.locator(".link").wait_for(state="detached")
+    page.get_by_role("link", name="Runs").click()
+    page.get_by_text("live", exact=True).wait_for()
+
+
 def test_tabs_in_the_background_leave_connections_to_the_next_one(
     look: Look, web: Web, repo: Path
 ) -> None:

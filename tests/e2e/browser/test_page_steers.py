@@ -33,6 +33,7 @@ def test_an_answer_in_place_lets_the_run_go_on(look: Look, project: Project) -> 
     question.get_by_role("textbox").fill("Blue, <b>please</b>.")
     question.get_by_role("button", name="Answer").click()
     question.get_by_role("textbox").wait_for(state="detached")
+    page.locator("#announcer", has_text="A is pending again, with your answer.").wait_for()
 
     page.locator(".run").click()
     page.get_by_role("link", name="Board").click()
@@ -43,6 +44,29 @@ def test_an_answer_in_place_lets_the_run_go_on(look: Look, project: Project) -> 
     done.get_by_text("Paint it").wait_for()
     assert run.end().code == 0
     assert "Blue, <b>please</b>." in project.prompt("A", 2)
+
+
+def test_an_answer_to_a_run_that_has_ended_leaves_nothing_to_do_but_go_on(
+    look: Look,
+    project: Project,  # noqa: F811
+) -> None:
+    agent = project.agent('echo "<promise>DECIDE: red or blue?</promise>"; echo $id > "$id"')
+    project.tasks({"id": "A", "title": "Paint it"})
+    run = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
+    assert run.end().code == 3
+    page = look()
+    page.locator(".run").click()
+    page.get_by_role("link", name="Iterations").click()
+    achieved = page.locator(".achieved")
+    achieved.get_by_role("heading", name="Left").wait_for()
+    achieved.get_by_text('ralph tasks answer A "..."').wait_for()
+    question = page.get_by_role("region", name="Waiting for you")
+    question.get_by_role("textbox").fill("Blue.")
+    question.get_by_role("button", name="Answer").click()
+    page.locator("#announcer", has_text="A is pending again, with your answer.").wait_for()
+    question.wait_for(state="detached")
+    achieved.get_by_text("ralph tasks run", exact=True).wait_for()
+    assert not achieved.get_by_role("heading", name="Left").count()
 
 
 def test_a_note_reaches_the_next_prompt_and_a_stop_takes_two_presses(

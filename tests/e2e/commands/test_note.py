@@ -209,17 +209,20 @@ def test_bad_settings_leave_a_run_paused(workspace: Path, here: Here) -> None:
     stage.set(maximumIterations="many")
     assert_clear(here("resume"), 2, ".ralph/settings.json: maximumIterations:", "Fix")
     stage.await_state(here, "paused")
-    stage.set(agent={"command": "/nowhere/agent"})  # what only the run itself finds out
-    assert here("resume").code == 0
+    for missing in ("/nowhere/agent", "nowhere --fast", "./nowhere"):
+        stage.set(agent={"command": missing})
+        assert_clear(here("resume"), 2, f"stays paused: agent command {missing!r} was not found")
+    stage.set(agent={"command": stage.agent, "kind": "text"}, maxCost=1)
+    assert here("resume").code == 0  # only the run itself finds it out
     stage.running.await_that(lambda: "The run stays paused: " in stage.running.err())
     stage.await_state(here, "paused")
-    assert "'/nowhere/agent' was not found" in here("status").out
+    assert "maxCost" in here("status").out
     stage.set()
     assert here("resume").code == 0
     assert_clear(stage.end(), 1, "Iteration 2/2 starting")
     words = [each[:2] for each in asked()]
     assert words == [("pause", "cli"), ("resume", "cli")] * 2
-    assert "was not found" in asked()[2][2]
+    assert "maxCost" in asked()[2][2]
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])

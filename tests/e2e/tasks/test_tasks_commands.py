@@ -112,7 +112,7 @@ def test_a_description_from_standard_input_in_another_directory(workspace: Path)
         (("x", "-f", "."), ["Is a directory"]),
         (("x", "-f", "pipe"), ["not a regular file"]),
         (("x", "-f", "binary"), ["is not UTF-8 text (byte 0)"]),
-        (("x", "-f", "nul"), ["contains a NUL byte"]),
+        (("x", "-f", "nul"), ["contains a NUL byte", "Name a file of text."]),
         (("x", "-f", "huge"), ["larger than 2 MB"]),
         (("x", "y"), ["unexpected extra argument"]),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kits.recaps import bare, crew, fat, hostile, single
 from ralph.kernel.value import replace
+from ralph.ui.paper.markdown import markdown
 from ralph.ui.paper.markup import clock, tag
 from ralph.ui.paper.page import page, style
 from ralph.ui.recap.values import Judgement, Point
@@ -187,11 +188,20 @@ def cheaper() -> tuple[Point, ...]:
     return tuple(replace(point, dollars=point.dollars / 2) for point in crew().points)
 
 
-def test_the_iterations_of_workers_are_counted_through() -> None:
-    """Those of each worker's run begin with 1."""
-    again = tuple(replace(each, number=1) for each in crew().iterations[:3])
-    words = Page(page([replace(crew(), iterations=again)])).words
-    assert [n for n in ("Iteration 1", "Iteration 2", "Iteration 3") if n in words][1:]
+def test_the_iterations_of_tasks_are_named_as_in_the_logs() -> None:
+    """Those of each task begin with 1; those of a prompt are counted through."""
+    liar = next(i for i in crew().iterations if i.judgement and i.judgement.is_disbelieved)
+    told = replace(crew(), iterations=(*crew().iterations[:3], replace(liar, number=2)))
+    found = Page(page([told]))
+    assert f"Iteration 2 of {liar.task} " in found.words
+    assert f" {liar.task} · 2 " in found.words
+    assert "Iteration 4" not in found.words
+    assert {"#i3"} <= set(found.values("href"))
+    text = markdown([told])
+    assert f"- Iteration 2 of {liar.task} said " in text
+    assert f"| {liar.task} · 2 |" in text
+    harness = replace(told, profile="harness", tasks=())
+    assert "Iteration 2 said " in markdown([harness])
 
 
 @pytest.mark.parametrize("time", [float("nan"), float("inf"), -1e300, 1e300])

@@ -272,6 +272,7 @@ def test_a_run_that_has_paused_says_why_it_could_not_go_on() -> None:
     facts = (STARTED, *turn(1, 1000.0), *closed(1011.0, Continue()), pause)
     paused = recap(*facts, asked=Signals(paused=True), live=True)
     assert (paused.state, paused.pending, paused.problem) == ("paused", "", "")
+    assert paused.outcome == "It waits for: ralph resume"
     stays = Request("1", PAUSE, Origin.WEB, 1012.0, "agent command 'x' was not found")
     found = recap(*facts, asked=Signals(paused=True, requests=(stays,)), live=True)
     assert found.problem == "Stays paused: agent command 'x' was not found"
@@ -438,6 +439,24 @@ def test_the_board_joins_the_list_with_what_the_run_did() -> None:
     # The answer has come since.
     answered = (LISTED[0], replace(LISTED[1], status=Status.PENDING, question="", reason=""))
     assert rows(recap(*facts, listed=answered))["b"].state is TaskState.PENDING
+
+
+def test_who_has_answered_is_not_asked_again() -> None:
+    """Of an ended run too, whose own last words are about what was left then."""
+    parked = Park("tabs?", Cause.QUESTION)
+    stop = Stop(Reason.BLOCKED, "b asks: tabs?; d is blocked: no key; c waits for b")
+    facts = (TASKS, *turn(1, 1000.0, task="b"), *closed(1011.0, parked), *closed(1030.0, stop))
+    b, d = LISTED[1], Task("d", status=Status.BLOCKED)
+    c = replace(LISTED[2], blocked_by=("b",))
+    found = recap(*facts, listed=(b, c, d))
+    assert found.left == ("b asks: tabs?", "d is blocked: no key", "c waits for b")
+    assert found.next[:1] == ('ralph tasks answer b "..."',)
+    open_again = replace(b, status=Status.PENDING, question="", reason="")
+    found = recap(*facts, listed=(open_again, c, d))
+    assert found.left == ("d is blocked: no key",)
+    assert found.next[:1] == ("ralph tasks edit d --status pending",)
+    found = recap(*facts, listed=(open_again, c, replace(d, status=Status.CANCELLED)))
+    assert (found.left, found.next) == ((), ("ralph tasks run",))
 
 
 def crew() -> tuple[list[Fact], dict[str, list[Fact]]]:

@@ -211,10 +211,10 @@ class Tally:
     @classmethod
     def of(cls, state: RunState, ahead: frozenset[str] | None = None) -> "Tally":
         """The progress in this state; `ahead` are the tasks of the list that are not done."""
-        parked = frozenset(task for task, _ in state.parked)
-        known = state.done | parked | state.at_work  # some are called done before they are back
+        left = frozenset(task for task, _ in state.parked)
+        known = state.done | left | state.at_work  # some are called done before they are back
         total = None if ahead is None else len(known | ahead)
-        return cls(len(state.done), len(parked), len(state.crew), total)
+        return cls(len(state.done), len(left - state.at_work), len(state.crew), total)
 
     @property
     def words(self) -> str:

@@ -18,7 +18,17 @@ from ralph.ui.paper.markup import (
     several,
     tag,
 )
-from ralph.ui.paper.words import cost, cut, disbelief, excerpt, headline, mark, quoted
+from ralph.ui.paper.words import (
+    cost,
+    counts_by_task,
+    cut,
+    disbelief,
+    excerpt,
+    headline,
+    mark,
+    quoted,
+    turn_words,
+)
 from ralph.ui.recap.values import Recap, TaskState
 
 _MOST = 30  # entries of a list
@@ -119,9 +129,8 @@ def strip(recap: Recap, prefix: str) -> Markup:
     marks = []
     for place, each in enumerate(recap.iterations):
         look = look_of(each)
-        name = (
-            f"Iteration {each.number}{f', {cut(each.task, 40)}' if each.task else ''}: {look.words}"
-        )
+        task = f", {cut(each.task, 40)}" if each.task and not counts_by_task(recap) else ""
+        name = f"{turn_words(recap, each)}{task}: {look.words}"
         marks.append(tag("li", tag("a", mark(look, name), href=f"#{prefix}i{place}")))
     seen = Counter(look_of(each).name for each in recap.iterations)
     meanings = [
@@ -144,8 +153,10 @@ def claims(recap: Recap, prefix: str) -> Markup:
         tag(
             "li",
             mark(look_of(each)),
-            tag("a", f"Iteration {each.number}", href=f"#{prefix}i{place}"),
-            tag("b", foreign(cut(each.task, 40))) if each.task else None,
+            tag("a", foreign(turn_words(recap, each)), href=f"#{prefix}i{place}"),
+            tag("b", foreign(cut(each.task, 40)))
+            if each.task and not counts_by_task(recap)
+            else None,
             tag("span", disbelief(each.judgement)),
         )
         for place, each in enumerate(recap.iterations)

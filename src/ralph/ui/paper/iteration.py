@@ -17,8 +17,18 @@ from ralph.ui.paper.markup import (
     several,
     tag,
 )
-from ralph.ui.paper.words import cost, cut, disbelief, fair, mark, quoted, words_of
-from ralph.ui.recap.values import Check, Item, ItemKind, Iteration, Judgement, Settling
+from ralph.ui.paper.words import (
+    cost,
+    counts_by_task,
+    cut,
+    disbelief,
+    fair,
+    mark,
+    quoted,
+    row_words,
+    words_of,
+)
+from ralph.ui.recap.values import Check, Item, ItemKind, Iteration, Judgement, Recap, Settling
 
 _MOST = 12  # entries of a list
 _OVERHEAD = 300  # bytes of the elements around an item
@@ -56,7 +66,7 @@ def room_of(total: int) -> Room:
     )
 
 
-def iteration_part(iteration: Iteration, id_: str, room: Room) -> Markup:
+def iteration_part(recap: Recap, iteration: Iteration, id_: str, room: Room) -> Markup:
     """The fold of an iteration; `id_` is where links lead to."""
     look = look_of(iteration)
     sections = [("verdict", "Verdict", _verdict(iteration, look, room))]
@@ -75,14 +85,14 @@ def iteration_part(iteration: Iteration, id_: str, room: Room) -> Markup:
     )
     more = " matters" if look in _MATTERS else ""
     return folded(
-        _summary(iteration, look),
+        _summary(recap, iteration, look),
         tag("div", *inside, class_="inside"),
         class_=f"turn {look.name}{more}",
         id=id_,
     )
 
 
-def _summary(iteration: Iteration, look: Look) -> Markup:
+def _summary(recap: Recap, iteration: Iteration, look: Look) -> Markup:
     judged = iteration.judgement
     verdict: Content = look.words
     if judged is not None:
@@ -96,11 +106,13 @@ def _summary(iteration: Iteration, look: Look) -> Markup:
         tag("span", cost(iteration.cost_usd), class_="cost"),
         tag("span", diff_words(iteration.diff), class_="size"),
     )
-    task = joined((tag("b", foreign(cut(iteration.task, 40))), " ")) if iteration.task else EMPTY
+    by_task = counts_by_task(recap) and bool(iteration.task)
+    name = row_words(recap, iteration) if by_task else cut(iteration.task, 40)
+    task = joined((tag("b", foreign(name)), " ")) if name else EMPTY
     return joined(
         (
             mark(look),
-            tag("span", iteration.number, class_="number"),
+            tag("span", "" if by_task else iteration.number, class_="number"),
             tag("span", task, foreign(cut(iteration.title, 90)), class_="what"),
             tag("span", *figures, class_="figures"),
             tag("span", verdict, class_="words"),

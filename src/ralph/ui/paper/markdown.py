@@ -14,11 +14,14 @@ from ralph.ui.paper.words import (
     TASK_WORDS,
     against,
     cost,
+    counts_by_task,
     cut,
     headline,
     readable,
+    row_words,
     said,
     telling,
+    turn_words,
     words_of,
 )
 from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
@@ -99,25 +102,32 @@ def _run(recap: Recap, level: str) -> Iterator[str]:
     yield from _list("Left to you", (*recap.left, *recap.yours))
     yield from _achieved(recap)
     yield from _figures(recap)
-    yield from _iterations(recap.iterations)
+    yield from _iterations(recap)
     if recap.next:
         commands = (code(command, 200) for command in recap.next[:_MOST])
         yield from ("Next:", "", *(f"- {command}" for command in commands), "")
 
 
 def _claims(recap: Recap) -> Iterator[str]:
-    found = []
-    for each in recap.iterations:
-        judged = each.judgement
-        if judged is not None and judged.is_disbelieved:
-            task = f" ({plain_words(each.task, 40)})" if each.task else ""
-            found.append(
-                f"- Iteration {each.number}{task} said **{plain_words(said(judged), 60)}**; "
-                f"not believed: {plain_words(against(judged), 160)}"
-            )
+    found = [
+        f"- {_place(recap, each)} said **{plain_words(said(each.judgement), 60)}**; not believed: "
+        f"{plain_words(against(each.judgement), 160)}"
+        for each in recap.iterations
+        if each.judgement is not None and each.judgement.is_disbelieved
+    ]
     if found:
         were = "claim was" if len(found) == 1 else "claims were"
-        yield from (f"**{len(found)} {were} not believed**", "", *_some(found), "")
+        yield f"**{len(found)} {were} not believed**"
+        yield from ("", *_some(found), "")
+
+
+def _place(recap: Recap, each: Iteration) -> str:
+    name = plain_words(turn_words(recap, each), 80)
+    return (
+        f"{name} ({plain_words(each.task, 40)})"
+        if each.task and not counts_by_task(recap)
+        else name
+    )
 
 
 def _some(lines: Sequence[str]) -> Iterator[str]:
@@ -170,8 +180,9 @@ def _figures(recap: Recap) -> Iterator[str]:
     yield ""
 
 
-def _iterations(iterations: Sequence[Iteration]) -> Iterator[str]:
+def _iterations(recap: Recap) -> Iterator[str]:
     """A fold with a line for each."""
+    iterations = recap.iterations
     if not iterations:
         return
     yield f"<details><summary>{counted(len(iterations), 'iteration')}</summary>"
@@ -180,15 +191,18 @@ def _iterations(iterations: Sequence[Iteration]) -> Iterator[str]:
     if len(shown) < len(iterations):
         yield f"The last {len(shown)} of them.\n"
     what = "Task" if any(each.task for each in shown) else "Last words"
-    yield from _table(("", what, "Verdict", "Rule", "Time", "Cost"), map(_iteration, shown))
+    yield from _table(
+        ("", what, "Verdict", "Rule", "Time", "Cost"), (_iteration(recap, each) for each in shown)
+    )
     yield from ("", "</details>", "")
 
 
-def _iteration(each: Iteration) -> Iterator[str]:
+def _iteration(recap: Recap, each: Iteration) -> Iterator[str]:
     judged = each.judgement
     seconds = each.agent_seconds + each.gate_seconds
-    yield str(each.number)
-    yield plain_words(f"{each.task} {each.title}".strip(), 80)
+    yield plain_words(row_words(recap, each), 60)
+    task = "" if counts_by_task(recap) else each.task
+    yield plain_words(f"{task} {each.title}".strip(), 80)
     if judged is None:
         yield "at work" if each.ended is None else "not judged"
     elif judged.is_disbelieved:

@@ -83,7 +83,7 @@ def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
     limits = room_of(room)
     work, waits = (to_you(recap), achieved(recap)), bool(recap.left or recap.yours)
     iterations = joined(
-        iteration_part(each, f"{prefix}i{place}", limits)
+        iteration_part(recap, each, f"{prefix}i{place}", limits)
         for place, each in enumerate(recap.iterations)
     )
     if iterations:

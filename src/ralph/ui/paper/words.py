@@ -73,15 +73,29 @@ def said(judgement: Judgement) -> str:
 
 
 def readable(recap: Recap) -> Recap:
-    """The run as people read it: iterations are counted through, since those of each worker begin
-    with 1, and those of a prompt are named by the agent's last words."""
-    numbers = [each.number for each in recap.iterations]
-    again = numbers != sorted(set(numbers))
-    made = []
-    for place, each in enumerate(recap.iterations, 1):
-        named = each if recap.tasks else replace(each, task="", title=_last_words(each))
-        made.append(replace(named, number=place) if again else named)
-    return replace(recap, iterations=tuple(made))
+    """The run as people read it: the iterations of a prompt are named by the agent's last words."""
+    if recap.tasks:
+        return recap
+    named = (replace(each, task="", title=_last_words(each)) for each in recap.iterations)
+    return replace(recap, iterations=tuple(named))
+
+
+def counts_by_task(recap: Recap) -> bool:
+    """True if the iterations of each task begin with 1."""
+    return recap.profile == "tasks"
+
+
+def turn_words(recap: Recap, iteration: Iteration) -> str:
+    """`Iteration 2 of T-006`, as everybody else calls it; `Iteration 13` where they are counted
+    through."""
+    task = cut(iteration.task, 40) if counts_by_task(recap) else ""
+    return f"Iteration {iteration.number} of {task}" if task else f"Iteration {iteration.number}"
+
+
+def row_words(recap: Recap, iteration: Iteration) -> str:
+    """The same at the head of a row: `T-006 · 2`."""
+    task = cut(iteration.task, 40) if counts_by_task(recap) else ""
+    return f"{task} · {iteration.number}" if task else str(iteration.number)
 
 
 def _last_words(iteration: Iteration) -> str:

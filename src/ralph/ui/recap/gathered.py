@@ -14,6 +14,7 @@ from ralph.ui.closing import closing_of
 from ralph.ui.recap import tables
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Change, Chapter, Draft
+from ralph.ui.recap.settled import settled_since
 from ralph.ui.recap.values import Diff, Iteration, Money, Recap, TaskRow
 from ralph.ui.recap.words import judgement_of, shown
 from ralph.ui.status.listing import command_of, state_word
@@ -101,13 +102,14 @@ class Gathered:
         report, lead, state = self._report(seen), self.lead, self.lead.state
         stop = state.stop
         closing = closing_of(stop, replace(state, spent=report.spent), briefing_for(report))
+        closing = settled_since(closing, stop, seen.listed)
         iterations = list(self.iterations(seen, beside, diff_of))
         rows = tuple(self._rows(iterations, seen, diff_of))
         resume = resume_command(report)
         return replace(
             self._head(seen, beside),
             state=stop.reason.value if stop else state_word(report, tuple(lead.asking)),
-            outcome=shown(closing.outcome or doing_words(report)),
+            outcome=shown(closing.outcome or _outcome(report)),
             pending=_pending(report),
             problem=shown(seen.problem or _stays_paused(report)),
             wake_at=state.wake if report.life is Life.WAITING else None,
@@ -210,6 +212,11 @@ def _asked(asked: str, profile: str, title: str) -> str:
     if not asked or not title or profile in _WITH_TASKS or title in asked:
         return asked or title
     return f"{title} ({asked})"
+
+
+def _outcome(report: Report) -> str:
+    """The words for what it does; a pause brings no news, so that its seconds would stand still."""
+    return "It waits for: ralph resume" if report.life is Life.PAUSED else doing_words(report)
 
 
 def _pending(report: Report) -> str:

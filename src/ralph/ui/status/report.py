@@ -110,7 +110,9 @@ class Report:
 
     @property
     def tally(self) -> Tally:
-        return Tally.of(self.state, self.ahead)
+        ahead = self.ahead or frozenset()
+        left = tuple(parked for parked in self.state.parked if parked[0] not in ahead)
+        return Tally.of(replace(self.state, parked=left), self.ahead)
 
 
 def phase_of(report: Report) -> str | None:

@@ -17,7 +17,7 @@ from ralph.ui.paper.plots.svg import (
     time_axis,
     time_ticks,
 )
-from ralph.ui.paper.words import cut
+from ralph.ui.paper.words import cut, turn_words
 from ralph.ui.recap.values import Iteration, Lane, Recap
 
 _WIDTH, _LEFT, _TOP, _ROW, _BAR = 980.0, 30.0, 8.0, 38.0, 26.0
@@ -106,17 +106,17 @@ def _drawn(bar: _Bar, recap: Recap, x: Scale) -> Markup:
     room = int((right - left - 8) / CHARACTER)
     words = {"good": "✓ ", "notice": "? ", "bad": "✕ "}.get(bar.class_, "") + bar.lane.task
     name = label(left + 6, y + 17, cut(words, room), "bar-word") if room > 3 else EMPTY
-    marks = joined(_mark(each, x, y) for each in own[:40])
+    marks = joined(_mark(recap, each, x, y) for each in own[:40])
     size = max(2.0, right - left - 1.5), _BAR
     return joined((box((left, y), size, f"bar {bar.class_}", hint), name, marks))
 
 
-def _mark(iteration: Iteration, x: Scale, y: float) -> Markup:
+def _mark(recap: Recap, iteration: Iteration, x: Scale, y: float) -> Markup:
     """The end of an iteration below its bar: a diamond if a claim was not believed."""
     if iteration.ended is None or not math.isfinite(iteration.ended):
         return EMPTY
     across, below, look = x(iteration.ended), y + _BAR + 4, look_of(iteration)
-    hint = tag("title", f"Iteration {iteration.number}: {look.words}")
+    hint = tag("title", f"{turn_words(recap, iteration)}: {look.words}")
     if look.name == "disbelieved":
         d = f"M{across - 5:.1f} {below - 4:.1f}l5 5 5-5-5-5z"
         return tag("path", hint, d=d, class_="bad halo")

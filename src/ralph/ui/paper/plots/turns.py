@@ -24,6 +24,7 @@ from ralph.ui.paper.plots.svg import (
     time_ticks,
     whole_ticks,
 )
+from ralph.ui.paper.words import counts_by_task, turn_words
 from ralph.ui.recap.values import Iteration, Recap
 
 _MOST_BARS = 120
@@ -32,8 +33,10 @@ _KINDS = (("agent", "agent"), ("gates", "checks"), ("waiting", "waiting"))
 
 @value
 class _Bar:
-    """One iteration; of a long run the mean of several that follow each other."""
+    """One iteration; of a long run the mean of several that follow each other. They are counted
+    through, whatever task they are of."""
 
+    name: str  # of the first
     first: int
     last: int
     parts: tuple[float, float, float]
@@ -44,7 +47,7 @@ class _Bar:
 
     @property
     def hint(self) -> str:
-        several = f"Iteration {self.first}"
+        several = self.name
         if self.last > self.first:
             several = f"Iterations {self.first} to {self.last}, on average"
         shown = ", ".join(
@@ -57,7 +60,7 @@ class _Bar:
 
 def turns_plot(recap: Recap) -> Plot | None:
     """A bar for each iteration."""
-    bars = list(_bars(recap.iterations))
+    bars = list(_bars(recap))
     longest = max((bar.total for bar in bars), default=0.0)
     if len(bars) < 2 or not longest > 0:
         return None
@@ -93,14 +96,18 @@ def _parts(iteration: Iteration) -> tuple[float, float, float]:
     return agent, gates, wait
 
 
-def _bars(iterations: tuple[Iteration, ...]) -> Iterator[_Bar]:
+def _bars(recap: Recap) -> Iterator[_Bar]:
+    iterations, by_task = recap.iterations, counts_by_task(recap)
     size = math.ceil(len(iterations) / _MOST_BARS) or 1
     for start in range(0, len(iterations), size):
         several = iterations[start : start + size]
         agent, gates, wait = zip(*map(_parts, several), strict=True)
         count = len(several)
         means = (sum(agent) / count, sum(gates) / count, sum(wait) / count)
-        yield _Bar(several[0].number, several[-1].number, means)
+        first, last = several[0].number, several[-1].number
+        if by_task:
+            first, last = start + 1, start + count
+        yield _Bar(turn_words(recap, several[0]), first, last, means)
 
 
 def _drawn(bar: _Bar, place: int, x: Scale, y: Scale) -> Markup:

@@ -2,10 +2,16 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { Symbol } from "./symbols.js";
 
+const TOGETHER = 3000; // milliseconds in which words come behind the last, and do not cut them off
+let announced = 0;
+
 /** Say something to those who do not see the page. @param {string} words */
 export function announce(words) {
   const place = document.getElementById("announcer");
-  if (place) place.textContent = words;
+  if (!place) return;
+  const before = Date.now() - announced < TOGETHER ? place.textContent : "";
+  announced = Date.now();
+  place.textContent = [before, words].filter(Boolean).join(" ");
 }
 
 /**

@@ -13,7 +13,12 @@ export function useRun(run, { refused, setLink }) {
   const log = book.current;
 
   useEffect(() => {
-    const load = () => get(runPath(run)).then(setRecap, setError);
+    const load = () => get(runPath(run)).then(setRecap, (caught) => {
+      setError(caught);
+      if (caught.status !== 404) return;
+      live.close(); // there is no such run, and nothing to come back to
+      setLink("");
+    });
     const live = new Live(runPath(run, "/events"), ["fact", "lines", "recap", "ended"], {
       told: (events) => {
         for (const { name, data } of events) if (name === "lines") log.append(data.from, data.lines);
