@@ -99,6 +99,25 @@ def test_a_socket_is_this_users_alone_and_replaces_no_other(tmp_path: Path) -> N
     assert path.read_text() == "precious"
 
 
+def test_the_link_is_where_it_listens_and_the_names_stand_apart(tmp_path: Path) -> None:
+    """Behind a proxy a name with our port leads nowhere."""
+    with subprocess.Popen(
+        [*RALPH, "web", "--allow-host", "box.lan"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "RALPH_STATE_DIR": str(tmp_path)},
+    ) as web:
+        assert web.stdout is not None
+        link = web.stdout.readline().decode()
+        web.send_signal(signal.SIGINT)
+        _, said = web.communicate(timeout=60)
+    found = re.fullmatch(r"\[ralph\] http://(127\.0\.0\.1:\d+)/#token=\S+\n", link)
+    assert found is not None
+    words = f"[ralph] It also answers as box.lan: behind a proxy type that for {found[1]}.\n"
+    assert words in said.decode()
+
+
 def test_the_link_names_the_address_that_it_listens_at(tmp_path: Path) -> None:
     """`localhost` may be two; at the other somebody else may wait for the token."""
     server = WebServer(tmp_path / "state", "--host", "localhost")
@@ -117,25 +136,6 @@ def test_a_socket_that_another_has_made_is_left(tmp_path: Path) -> None:
         other.bind(str(path))
         server.close()
         assert path.is_socket()
-
-
-def test_the_link_is_where_it_listens_and_the_names_stand_apart(tmp_path: Path) -> None:
-    """Behind a proxy a name with our port leads nowhere."""
-    with subprocess.Popen(
-        [*RALPH, "web", "--allow-host", "box.lan"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "RALPH_STATE_DIR": str(tmp_path)},
-    ) as web:
-        assert web.stdout is not None
-        link = web.stdout.readline().decode()
-        web.send_signal(signal.SIGINT)
-        _, said = web.communicate(timeout=60)
-    found = re.fullmatch(r"\[ralph\] http://(127\.0\.0\.1:\d+)/#token=\S+\n", link)
-    assert found is not None
-    words = f"[ralph] It also answers as box.lan: behind a proxy type that for {found[1]}.\n"
-    assert words in said.decode()
 
 
 def test_with_a_certificate_it_listens_anywhere(tmp_path: Path) -> None:

@@ -115,22 +115,20 @@ def _is_loopback(host: str) -> bool:
 
 
 def _host(options: Options, scheme: str, listener: socket.socket) -> str:
-    """The host to type. That is the address where it listens: `localhost` may be two, and an agent
-    may wait for the token at the other. Who listens everywhere goes by a name."""
+    """The host to type: where it listens. One that listens everywhere goes by a name. `localhost`
+    may be two addresses, and an agent may listen at the other: its page would read the token."""
     if options.socket:
         return "localhost"
-    address: str = listener.getsockname()[0]
-    if ipaddress.ip_address(address).is_unspecified:
+    address = str(listener.getsockname()[0])
+    if ipaddress.ip_address(address.partition("%")[0]).is_unspecified:
         return options.names[0] if options.names else socket.gethostname()
     return options.host if scheme == "https" else address
 
 
 def _url(host: str, scheme: str, port: int | None) -> str:
     """The address to type. That of a socket is for whoever forwards it."""
-    if port is None:
-        return "http://localhost/"
     shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown}:{port}/"
+    return f"{scheme}://{shown}:{port}/" if port else "http://localhost/"
 
 
 async def _serve(

@@ -109,25 +109,20 @@ def _run(recap: Recap, level: str) -> Iterator[str]:
 
 
 def _claims(recap: Recap) -> Iterator[str]:
-    found = [
-        f"- {_place(recap, each)} said **{plain_words(said(each.judgement), 60)}**; not believed: "
-        f"{plain_words(against(each.judgement), 160)}"
-        for each in recap.iterations
-        if each.judgement is not None and each.judgement.is_disbelieved
-    ]
+    found = []
+    for each in recap.iterations:
+        judged = each.judgement
+        if judged is not None and judged.is_disbelieved:
+            name = plain_words(turn_words(recap, each), 80)
+            if each.task and not counts_by_task(recap):
+                name += f" ({plain_words(each.task, 40)})"
+            found.append(
+                f"- {name} said **{plain_words(said(judged), 60)}**; "
+                f"not believed: {plain_words(against(judged), 160)}"
+            )
     if found:
         were = "claim was" if len(found) == 1 else "claims were"
-        yield f"**{len(found)} {were} not believed**"
-        yield from ("", *_some(found), "")
-
-
-def _place(recap: Recap, each: Iteration) -> str:
-    name = plain_words(turn_words(recap, each), 80)
-    return (
-        f"{name} ({plain_words(each.task, 40)})"
-        if each.task and not counts_by_task(recap)
-        else name
-    )
+        yield from (f"**{len(found)} {were} not believed**", "", *_some(found), "")
 
 
 def _some(lines: Sequence[str]) -> Iterator[str]:
