@@ -163,7 +163,15 @@ def take(link: str) -> None:
         claim.locator(".verdict").wait_for()
         claim.locator(".is-disbelieved").evaluate("one => one.scrollIntoView()")
         save(claim, "claim")
+        signals = opened(DESK, place=f"{run}/signals")
+        signals.get_by_placeholder("Tell the agent something").fill("Keep the names of the columns.")
+        signals.get_by_role("button", name="Send note").click()
+        signals.wait_for_timeout(6_000)
+        save(signals, "signals")
         save(opened(DESK, place="/spending"), "spending")
+        stranger = browser.new_context(viewport={"width": DESK[0], "height": 480}).new_page()
+        stranger.goto(link.partition("#")[0])
+        save(stranger, "login")
         browser.close()
 
 

@@ -42,7 +42,6 @@ def followed(path: Path, steps: list[tuple[int, bool]], most: int) -> None:
             seen += lines_of(reader)
     stream.end()
     seen += lines_of(reader)
-    seen += lines_of(reader)  # the first look after it was shortened waits
     late = lines_of(StreamLines(str(path), most))
     stream.close()
     assert late[-1] == seen[-1] or late[-1][0] == seen[-1][0] == end
@@ -56,7 +55,7 @@ def followed(path: Path, steps: list[tuple[int, bool]], most: int) -> None:
         assert len(torn) <= 3 * len(steps)
     if not stream.is_short:
         assert seen == late == list(printed.items())
-    begin = end - most // 4  # of what is kept for sure
+    begin = end - most // 4 + 1  # of lines that are kept for sure: before it one may be torn
     kept = [each for each in late if each[0] - len(each[1]) >= begin]
     assert kept == [each for each in seen if each[0] - len(each[1]) >= begin]
     assert kept == [each for each in printed.items() if each[0] - len(each[1]) >= begin]

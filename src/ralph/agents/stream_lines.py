@@ -23,7 +23,7 @@ class StreamLines:
     def __init__(self, path: str, most: int = MOST_SAVED) -> None:
         self.told = 0
         self._path = path
-        self._kept = most // 4
+        self._most, self._kept = most, most // 4
         self._at = 0  # of all that was printed, read so far
         self._left_out, self._mark = 0, 0  # bytes, and the length of the mark in their place
         self._size = 0
@@ -40,7 +40,7 @@ class StreamLines:
         with file:
             descriptor = file.fileno()
             size, before = os.fstat(descriptor).st_size, self._left_out
-            if self._look(descriptor) != before and size >= self._size > 0:
+            if self._look(descriptor) != before and size > self._most:
                 # It is being shortened just now: nothing is where it belongs.
                 self._looks += 1
                 if self._looks <= _PATIENCE and not is_over:
