@@ -164,7 +164,9 @@ def take(link: str) -> None:
         claim.locator(".is-disbelieved").evaluate("one => one.scrollIntoView()")
         save(claim, "claim")
         signals = opened(DESK, place=f"{run}/signals")
-        signals.get_by_placeholder("Tell the agent something").fill("Keep the names of the columns.")
+        signals.get_by_placeholder("Tell the agent something").fill(
+            "Keep the names of the columns."
+        )
         signals.get_by_role("button", name="Send note").click()
         signals.wait_for_timeout(6_000)
         save(signals, "signals")
