@@ -134,8 +134,8 @@ def take(link: str) -> None:
                 page.locator(".run-head, .table").first.wait_for()
             return page
 
-        def save(page: Any, name: str) -> None:  # noqa: ANN401
-            page.wait_for_timeout(600)
+        def save(page: Any, name: str, after: int = 600) -> None:  # noqa: ANN401
+            page.wait_for_timeout(after)
             page.screenshot(path=PICTURES / f"web-{name}.png")
 
         runs = opened(DESK)
@@ -168,8 +168,7 @@ def take(link: str) -> None:
             "Keep the names of the columns."
         )
         signals.get_by_role("button", name="Send note").click()
-        signals.wait_for_timeout(6_000)
-        save(signals, "signals")
+        save(signals, "signals", 6_000)
         save(opened(DESK, place="/spending"), "spending")
         stranger = browser.new_context(viewport={"width": DESK[0], "height": 480}).new_page()
         stranger.goto(link.partition("#")[0])
