@@ -367,6 +367,9 @@ def test_each_rule_objects_to_something() -> None:
         "writer_has_token": Incoming("POST", "/api/x", {"host": ("127.0.0.1",)}, reader=True),
     }
     assert {rule.__name__ for rule in RULES} == {*odd}
+    write = Incoming("POST", "/api/x", {"host": ("127.0.0.1",)}, reader=True, writer=True)
+    assert refusal(write, Site()) is None
+    assert refusal(write, Site(read_only=True)) is not None
     for rule in RULES:
         others = [other for other in RULES if other is not rule]
         assert rule(odd[rule.__name__], Site()) is not None
