@@ -247,9 +247,8 @@ def _judgement(task: int, last: bool, lied: bool, at: float) -> Judgement:
     objections = ("make test: exit code 1",)
     claims = (said,) if lied else ()
     notes = ("It said that all is COMPLETE, without the tag.",) if task == 1 else ()
-    return Judgement(
-        at, "continue", words, *rule, (), objections, notes, claims, ("make test: exit code 1",)
-    )
+    told = ("make test: exit code 1",)
+    return Judgement(at, "continue", words, *rule, (), objections, notes, claims, told, lied)
 
 
 def _row(task: int, iterations: list[Iteration]) -> TaskRow:
@@ -298,9 +297,8 @@ def _with_texts(recap: Recap, text: str) -> Recap:
     )
     diff = Diff((FileChange(text, 1, 2), FileChange(text)), f"+{text}\n-{text}\n", is_cut=True)
     several = (text, text)
-    judged = Judgement(
-        first.began, "continue", text, text, text, several, several, several, several, several
-    )
+    said = (text, text, text, several, several, several, several, several)
+    judged = Judgement(first.began, "continue", *said, is_disbelieved=True)
     attacked = replace(
         first,
         worker=text,

@@ -80,17 +80,21 @@ Ladder = tuple[Rule, ...]
 
 def decide(case: Case, ladder: Ladder) -> Answer | None:
     """The first rule that answers wins. Only at `watching` may all of them be silent."""
-    found = decided_by(case, ladder)
-    return found[0] if found else None
+    return decided_by(case, ladder)[0]
 
 
-def decided_by(case: Case, ladder: Ladder) -> tuple[Answer, Rule] | None:
-    """The same, with the rule that answered."""
+def decided_by(case: Case, ladder: Ladder) -> tuple[Answer | None, str]:
+    """The same, with the name of the rule that answered."""
     for rule in ladder:
         answer = rule(case)
         if answer is None:
             continue
         legal = isinstance(answer, LEGAL[case.boundary])
         assert legal, f"{rule!r} answered {answer!r}, which is not legal at {case.boundary}"
-        return answer, rule
-    return None
+        return answer, short_name(rule)
+    return None, ""
+
+
+def short_name(rule: Rule) -> str:
+    """The name of a rule without its parameters: `carry_on`, `RunLimit`."""
+    return getattr(rule, "__name__", None) or type(rule).__name__

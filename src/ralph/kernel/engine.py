@@ -13,7 +13,6 @@ from ralph.kernel.facts import Asked, Began, Decided, Ended, Fact, Settled
 from ralph.kernel.ports import Policy, Ports, survey, watcher
 from ralph.kernel.prompt import noted, place
 from ralph.kernel.proving import prove, uphold
-from ralph.kernel.rules import short_name
 from ralph.kernel.state import NEW, Phase, RunState, fold
 from ralph.kernel.tasks.task import Backlog, Mode
 from ralph.kernel.turn import Ending, Order, Role, Turn
@@ -68,11 +67,11 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Prepare the workspace, then let the agent work, and watch it."""
     if state.cut_off:  # by a crash: the run may have to end before it is paid again
         case = survey(ports, replace(state, again=True), Boundary.OPENING)
-        answer = decide(case, policy.retaking)
+        answer, rule = decided_by(case, policy.retaking)
         assert answer is None or isinstance(answer, Stop), "it is taken again, or the run ends"
         if answer is not None:
             uphold(policy.law, ports, state)  # nobody will judge what that turn has changed
-            return _record(ports, state, Decided(case.now, Boundary.OPENING, answer))
+            return _record(ports, state, Decided(case.now, Boundary.OPENING, answer, rule=rule))
     for fact in policy.prepare(ports, state):
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.WATCHING)
@@ -178,11 +177,10 @@ def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
 
 def _verdict(case: Case, policy: Policy) -> tuple[Verdict, str]:
     """The verdict, and the name of the rule that gave it."""
-    found = decided_by(case, getattr(policy, case.boundary))
-    assert found is not None, "a ladder must end in an answer"
-    answer, rule = found
+    answer, rule = decided_by(case, getattr(policy, case.boundary))
+    assert answer is not None, "a ladder must end in an answer"
     assert not isinstance(answer, Cut)
-    return answer, short_name(rule)
+    return answer, rule
 
 
 def _hear(ports: Ports, state: RunState, signals: Signals, *, notes: bool = False) -> RunState:

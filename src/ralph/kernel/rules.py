@@ -41,11 +41,6 @@ def rule_name(rule: Rule) -> str:
     return getattr(rule, "__name__", None) or _shown(rule)
 
 
-def short_name(rule: Rule) -> str:
-    """The name of a rule without its parameters: `carry_on`, `RunLimit`."""
-    return getattr(rule, "__name__", None) or type(rule).__name__
-
-
 def _shown(value: object) -> str:
     """A dataclass without fields that are None or hidden."""
     if not is_dataclass(value):

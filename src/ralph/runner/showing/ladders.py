@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ralph.kernel.case import Ladder, Rule
+from ralph.kernel.case import Ladder, Rule, short_name
 from ralph.kernel.ports import Policy
-from ralph.kernel.rules import short_name
 from ralph.runner.loops import LOOPS
 from ralph.runner.plan import loop_named
 from ralph.settings.load import Loaded

@@ -85,11 +85,7 @@ class Judgement:
     notes: tuple[str, ...] = ()  # near misses: words that were almost a claim
     claims: tuple[str, ...] = ()  # what the agent claimed, as it was written
     feedback: tuple[str, ...] = ()  # what the next prompt will hold
-
-    @property
-    def is_disbelieved(self) -> bool:
-        """The agent claimed something, and the run goes on."""
-        return bool(self.claims) and self.verdict in ("continue", "park")
+    is_disbelieved: bool = False  # something was claimed, was judged, and does not count
 
 
 @value

@@ -8,7 +8,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.prompt import told
 from ralph.kernel.rules import describe_failure
 from ralph.kernel.turn import Turn
-from ralph.kernel.verdict import Accept, Continue, Park, Stop, Verdict, Wait
+from ralph.kernel.verdict import Accept, Continue, Park, Reason, Stop, Verdict, Wait
 from ralph.review.stats import review_of
 from ralph.text.plain import first_line, safe
 from ralph.text.words import listed
@@ -61,7 +61,15 @@ def judgement_of(
         tuple(map(shown, decided.notes)),
         claims,
         tuple(shown(piece.text) for piece in feedback),
+        is_disbelieved=bool(claims) and _is_no(final),
     )
+
+
+def _is_no(verdict: Verdict) -> bool:
+    """True for the answer to a claim that is not believed; some are not judged at all."""
+    if isinstance(verdict, Stop):
+        return verdict.reason in (Reason.LIMIT, Reason.STALLED, Reason.FAILING)
+    return isinstance(verdict, Continue | Park)
 
 
 def _found(found: Finding) -> str:

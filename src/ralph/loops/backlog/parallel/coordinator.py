@@ -9,7 +9,7 @@ again when the run is resumed, and goes on where its own journal ends.
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 
-from ralph.kernel.case import Case, decide
+from ralph.kernel.case import Case, decided_by
 from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Settled
 from ralph.kernel.ports import Clock, Crew, Journal, Policy, World
 from ralph.kernel.state import RunState, fold
@@ -43,7 +43,7 @@ def coordinate(
         if state.rewire and not sent:
             return state
         case = Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
-        verdict = decide(case, policy.opening)
+        verdict, rule = decided_by(case, policy.opening)
         assert isinstance(verdict, Verdict), "a ladder must end in a verdict"
         is_free = len(sent) < crew.size and failure is None and not state.rewire
         if isinstance(verdict, Continue) and is_free:
@@ -56,7 +56,7 @@ def coordinate(
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
-            return _ended(crew, journal, clock, state, verdict)
+            return _ended(crew, journal, clock, state, verdict, rule=rule)
         if not sent:
             clock.rest(clock.now() + _LOOK, lambda: False)
         for promise in wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done:
@@ -81,8 +81,10 @@ def _hear(crew: Crew, journal: Journal, state: RunState, signals: Signals, now: 
     return state
 
 
-def _ended(crew: Crew, journal: Journal, clock: Clock, state: RunState, stop: Stop) -> RunState:
-    state = _record(journal, state, Decided(clock.now(), Boundary.OPENING, stop))
+def _ended(
+    crew: Crew, journal: Journal, clock: Clock, state: RunState, stop: Stop, *, rule: str
+) -> RunState:
+    state = _record(journal, state, Decided(clock.now(), Boundary.OPENING, stop, rule=rule))
     if not is_interrupted(stop):
         crew.end(stop)
     return _record(journal, state, Settled(clock.now(), stop))

@@ -70,15 +70,11 @@ export const lookOf = (state) => STATES[state] || { shape: "dot", tone: "quiet",
 /** Whether a run in this state has a process. @param {string} state */
 export const isLive = (state) => ["running", "waiting", "paused", "asking"].includes(state);
 
-/** Whether an agent's claim was disbelieved: it claimed, and the run goes on. @param {any} judgement */
-export const isDisbelieved = (judgement) =>
-  Boolean(judgement?.claims.length) && ["continue", "park"].includes(judgement.verdict);
-
 /** @param {any} one an iteration @returns {Look} */
 export function verdictLook(one) {
   const { judgement } = one;
   if (!judgement) return one.ending === "cut" ? CUT : AT_WORK;
-  if (isDisbelieved(judgement)) return /** @type {Look} */ (DISBELIEVED);
+  if (judgement.is_disbelieved) return /** @type {Look} */ (DISBELIEVED);
   if (judgement.verdict === "stop" && judgement.evidence.length) return /** @type {Look} */ (COMPLETED);
   return VERDICTS[judgement.verdict] || { shape: "dot", tone: "quiet", word: judgement.verdict };
 }

@@ -2,7 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { clock, count, duration, money, plural } from "../format.js";
 import { Said } from "../parts.js";
-import { Badge, isDisbelieved, Symbol, verdictLook } from "../symbols.js";
+import { Badge, Symbol, verdictLook } from "../symbols.js";
 import { Diff } from "./diff.js";
 
 /** @param {{one: any}} props */
@@ -27,7 +27,7 @@ function Verdict({ one }) {
       <p class="verdict-head"><${Badge} look=${look} big /> <${Said} text=${judgement.words} /></p>
       ${judgement.rule && html`<p class="rule">Rule <code>${judgement.rule}</code>
         ${judgement.rule_words && html`<span class="soft"> – ${judgement.rule_words}</span>`}</p>`}
-      <${Group} title=${isDisbelieved(judgement) ? "It claimed, and was not believed" : "It claimed"}
+      <${Group} title=${judgement.is_disbelieved ? "It claimed, and was not believed" : "It claimed"}
         lines=${judgement.claims} kind="claim" />
       <${Group} title="Objections" lines=${judgement.objections} tone="bad" shape="cross" />
       <${Group} title="Evidence" lines=${judgement.evidence} tone="good" shape="tick" />

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { get, runPath } from "../api.js";
 import { duration, money } from "../format.js";
 import { Empty, Said, Trouble } from "../parts.js";
-import { Badge, isDisbelieved, verdictLook } from "../symbols.js";
+import { Badge, verdictLook } from "../symbols.js";
 import { keyOf } from "./follow.js";
 import { Inside } from "./iteration.js";
 
@@ -42,7 +42,7 @@ export function Iterations({ recap, route }) {
 
 /** @param {any} one @param {string} filter */
 function passes(one, filter) {
-  if (filter === "disbelieved") return isDisbelieved(one.judgement);
+  if (filter === "disbelieved") return one.judgement?.is_disbelieved;
   if (filter === "objections") return (one.judgement?.objections.length || 0) > 0;
   if (filter === "trouble") return one.trouble !== "";
   return true;
@@ -59,7 +59,7 @@ function Fold({ run, one, opened }) {
   }, [opened]);
   const look = verdictLook(one);
   return html`
-    <li class=${`iteration card tone-${look.tone} ${isDisbelieved(one.judgement) ? "is-disbelieved" : ""}`} ref=${place}>
+    <li class=${`iteration card tone-${look.tone} ${one.judgement?.is_disbelieved ? "is-disbelieved" : ""}`} ref=${place}>
       <button type="button" class="iteration-head" aria-expanded=${open} data-step onClick=${() => setOpen(!open)}>
         <span class="iteration-number">${one.number}</span>
         <span class="iteration-what">
@@ -81,10 +81,10 @@ function Fold({ run, one, opened }) {
 function Why({ one }) {
   const { judgement } = one;
   if (!judgement) return html`<span class="soft">${one.trouble || "The agent is at work."}</span>`;
-  const objection = isDisbelieved(judgement) && judgement.objections[0];
+  const objection = judgement.is_disbelieved && judgement.objections[0];
   return html`
     <span class="iteration-why">
-      ${isDisbelieved(judgement) && html`<span class="claim">it claimed <q class="said">${judgement.claims[0]}</q></span>`}
+      ${judgement.is_disbelieved && html`<span class="claim">it claimed <q class="said">${judgement.claims[0]}</q></span>`}
       <${Said} text=${objection || one.trouble || judgement.words} kind="iteration-words" />
     </span>`;
 }
