@@ -120,8 +120,10 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The models whose prices are known."""
     from ralph.agents.prices import known_models
+    from ralph.agents.providers import OWN
 
-    return [CompletionItem(name) for name in known_models() if name.startswith(incomplete)]
+    names = (*known_models(), *(known_models(OWN) if incomplete else ()))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
 from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
+from ralph.agents.own import own_model
+from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
@@ -14,7 +16,7 @@ from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.notify.notifier import notify_problem
 from ralph.runner.invocation import Invocation
-from ralph.runner.money import limit_of_money, prices_of, uncounted
+from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
@@ -52,7 +54,10 @@ def planned(
     command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     cli = CLIS[kind]
-    prices, words = prices_of(settings, cli, command)
+    environment = _environment(invocation, agent, command[0], asked_model(settings, cli, command))
+    if kind == OWN and not terms.over:
+        command = _with_model(settings, cli, command, environment)
+    prices, words = prices_of(settings, cli, command, environment.values)
     if not terms.over:
         limit, priced = limit_of_money(loaded, terms.money), prices is not None
         if limit and (why := uncounted(settings, cli, command[0], kind, priced=priced)):
@@ -76,7 +81,7 @@ def planned(
         command=command,
         kind=kind,
         cli=cli,
-        environment=_environment(invocation, agent, command[0]),
+        environment=environment,
         state_root=root,
         scope=here,
         project=project_dir(root, here),
@@ -93,13 +98,25 @@ def _permission_hint(cli: Cli, loaded: Loaded) -> str:
     return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
 
 
-def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:
+def _with_model(
+    settings: Settings, cli: Cli, command: tuple[str, ...], environment: Environment
+) -> tuple[str, ...]:
+    """The command of our own agent, which names the model that it will use."""
+    asked = asked_model(settings, cli, command)
+    model = own_model(asked, environment.values)
+    return command if asked else (*command, "--model", str(model))
+
+
+def _environment(
+    invocation: Invocation, agent: AgentSettings, command: str, model: str | None
+) -> Environment:
     return agent_environment(
         invocation.environ,
         agent.kind or os.path.basename(command).lower(),
         keep=agent.env.keep,
         unset=agent.env.unset,
         put=agent.env.set,
+        model=model,
     )
 
 

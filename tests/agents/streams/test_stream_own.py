@@ -21,8 +21,8 @@ from ralph.kernel.events import (
 )
 
 TOKENS = {
-    **{"input_tokens": 1, "output_tokens": 2},
-    **{"cache_read_input_tokens": 3, "cache_creation_input_tokens": 4},
+    "input_tokens": 1, "output_tokens": 2,
+    "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4,
 }
 
 
@@ -136,7 +136,7 @@ def test_steps_add_up_until_the_result_tells_the_sum() -> None:
 
 
 @pytest.mark.parametrize(("name", "wrote"), [("write", True), ("edit", True), ("bash", False)])
-def test_write_and_edit_write(name: str, wrote: bool) -> None:  # noqa: FBT001
+def test_write_and_edit_write(name: str, wrote: bool) -> None:
     collector = Collector()
     collector.add(events(action(name), {"type": "action_result", "id": "c1", "output": ""}))
     assert collector.turn(has_result=True).wrote is wrote

@@ -104,12 +104,6 @@ class OwnParser(NdjsonParser[Line]):
 
     def understand(self, line: Line) -> Iterator[events.AgentEvent]:
         match line:
-            case TextLine(text):
-                if said := as_text(text):
-                    yield events.Text(said)
-            case ThinkingLine(text):
-                if thought := as_text(text):
-                    yield events.Thinking(thought)
             case ActionLine():
                 name = as_text(line.action)
                 yield events.ToolStart(as_text(line.id), name, _summary(name, line.input))
@@ -126,13 +120,23 @@ class OwnParser(NdjsonParser[Line]):
                     seconds=as_number(line.seconds),
                     why=one_line(as_text(line.why)),
                 )
-            case ProgressLine(text):
-                yield events.Progress(one_line(as_text(text)))
-            case QuestionLine(text):
-                yield events.Question(clipped(as_text(text) or "the agent asks a question"))
-            case _:  # the last word
+            case ResultLine():
                 text, failure = as_text(line.text), _failure(line.error)
                 yield events.Result(text, failure, usage=usage_of(line.usage))
+            case _:
+                yield from _said(line, as_text(line.text))
+
+
+def _said(line: _Words, text: str) -> Iterator[events.AgentEvent]:
+    match line:
+        case TextLine() if text:
+            yield events.Text(text)
+        case ThinkingLine() if text:
+            yield events.Thinking(text)
+        case ProgressLine():
+            yield events.Progress(one_line(text))
+        case QuestionLine():
+            yield events.Question(clipped(text or "the agent asks a question"))
 
 
 def _summary(action: str, arguments: object) -> str:
