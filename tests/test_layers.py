@@ -44,7 +44,7 @@ IMPURE = frozenset(
 # Whose modules, and all that these reach, are standard library: hosts start them anew each time.
 LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
-    "agents": ("msgspec",),
+    "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "files": ("yaml",),
     "journal": ("msgspec",),

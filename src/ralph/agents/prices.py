@@ -9,7 +9,6 @@ where the prices of OpenAI would double. What is written to a cache is kept ther
 
 import re
 
-from ralph.agents.providers import OWN
 from ralph.kernel.limits import Prices, per_million
 from ralph.kernel.value import value
 
@@ -91,7 +90,7 @@ def listed(model: str) -> Listed | None:
 
 def known_models(agent: str | None = None) -> tuple[str, ...]:
     """The names in the list, newest first; those that one agent can be asked for, or all."""
-    if agent == OWN:
+    if agent == "ralph-agent":
         families = _SERVICES.items()
         return tuple(f"{by}:{name}" for name in _LIST for start, by in families if start in name)
     family = {"codex": "gpt-", "gemini": "gemini-"}.get(agent) if agent else ""

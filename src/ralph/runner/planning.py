@@ -20,7 +20,7 @@ from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
-from ralph.settings.schema import AgentSettings, Settings
+from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
@@ -50,13 +50,9 @@ def planned(
     tasks = backlog()
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
-    settings, agent = loaded.settings, loaded.settings.agent
-    command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
-    kind = kind_of(command[0], agent.kind)
-    cli = CLIS[kind]
-    environment = _environment(invocation, agent, command[0], asked_model(settings, cli, command))
-    if kind == OWN and not terms.over:
-        command = _with_model(settings, cli, command, environment)
+    settings = loaded.settings
+    command, cli, environment = _agent(invocation, settings, over=terms.over)
+    kind = cli.kind
     prices, words = prices_of(settings, cli, command, environment.values)
     if not terms.over:
         limit, priced = limit_of_money(loaded, terms.money), prices is not None
@@ -98,26 +94,26 @@ def _permission_hint(cli: Cli, loaded: Loaded) -> str:
     return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
 
 
-def _with_model(
-    settings: Settings, cli: Cli, command: tuple[str, ...], environment: Environment
-) -> tuple[str, ...]:
-    """The command of our own agent, which names the model that it will use."""
+def _agent(
+    invocation: Invocation, settings: Settings, *, over: bool
+) -> tuple[tuple[str, ...], Cli, Environment]:
+    """The agent's command, which names the model that our own will use; and its environment."""
+    environ, agent = invocation.environ, settings.agent
+    command = (named_command if over else find_command)(agent.command, environ)
+    cli = CLIS[kind_of(command[0], agent.kind)]
     asked = asked_model(settings, cli, command)
-    model = own_model(asked, environment.values)
-    return command if asked else (*command, "--model", str(model))
-
-
-def _environment(
-    invocation: Invocation, agent: AgentSettings, command: str, model: str | None
-) -> Environment:
-    return agent_environment(
-        invocation.environ,
-        agent.kind or os.path.basename(command).lower(),
+    environment = agent_environment(
+        environ,
+        agent.kind or os.path.basename(command[0]).lower(),
         keep=agent.env.keep,
         unset=agent.env.unset,
         put=agent.env.set,
-        model=model,
+        model=asked,
     )
+    if cli.kind == OWN and not over:
+        model = own_model(asked, environment.values)
+        command = command if asked else (*command, "--model", str(model))
+    return command, cli, environment
 
 
 def _refuse_what_cannot_work(

@@ -21,8 +21,10 @@ from ralph.kernel.events import (
 )
 
 TOKENS = {
-    "input_tokens": 1, "output_tokens": 2,
-    "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4,
+    "input_tokens": 1,
+    "output_tokens": 2,
+    "cache_read_input_tokens": 3,
+    "cache_creation_input_tokens": 4,
 }
 
 
