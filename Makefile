@@ -8,6 +8,7 @@ PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.p
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
+PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 
 .NOTPARALLEL:
@@ -72,7 +73,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web)
+	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web own_agent)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 

@@ -18,7 +18,15 @@ ORDER = (
     *("loops", "hooks", "forge", "fleet", "web", "watch", "mcp", "own_agent", "doctor"),
     *("testing", "cli", "__init__", "__main__"),
 )
-PURE_ROOMS = ("errors", "text", "kernel", "guard", "review", "agents.streams")
+PURE_ROOMS = (
+    "errors",
+    "text",
+    "kernel",
+    "guard",
+    "review",
+    "agents.streams",
+    "own_agent.protocols",
+)
 PURE_NAMES = ("policy", "rules", "prompt")  # of every loop
 PURE_MODULES = (
     *("agents.login", "agents.prices", "files.json_edit", "gates.secret_files"),
@@ -33,6 +41,7 @@ PURE_MODULES = (
     ),
     *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
     *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
+    *("own_agent.talk", "own_agent.window", "own_agent.words"),
     "web.security",
 )
 # What reads a clock, a file, the environment, chance or the network.

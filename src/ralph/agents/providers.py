@@ -1,5 +1,6 @@
 """The services that Ralph's own agent can call: `anthropic:NAME`, `openai:NAME`, and so on."""
 
+import re
 from collections.abc import Mapping
 
 from ralph.errors import ConfigError
@@ -54,14 +55,15 @@ _ALL = (
 )
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _ALL}
 KEYS = tuple(dict.fromkeys(key for provider in _ALL for key in provider.keys))
+_NAME = r"[\w.:/@+~-]+"  # what may stand in a URL, too
 _USAGE = "Write anthropic:NAME, openai:NAME, openai-chat:NAME or google:NAME."
 
 
 def model_of(text: str) -> Model:
     """The model that a text names; a ConfigError says how to write one."""
-    service, colon, name = text.partition(":")
+    service, _, name = text.partition(":")
     provider = PROVIDERS.get(service)
-    if provider is None or not colon or not name.strip():
+    if provider is None or not re.fullmatch(_NAME, name.strip()):
         raise ConfigError(f"{text!r} names no model", _USAGE)
     return Model(provider, name.strip())
 

@@ -1,0 +1,1 @@
+"""`ralph supervise`, and what its tasks call: `ralph job` and `ralph bus`."""

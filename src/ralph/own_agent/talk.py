@@ -1,0 +1,155 @@
+"""What an agent and a model have said to each other, in no service's words."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ralph.kernel.events import Usage
+from ralph.kernel.value import value
+
+Json = dict[str, Any]
+
+
+class Trouble(Exception):  # noqa: N818  it may pass
+    """A service did not answer. `status` is None where no HTTP status says why."""
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        *,
+        retry_after: float | None = None,
+        resets_at: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after  # seconds
+        self.resets_at = resets_at  # Unix time
+
+    @property
+    def passes(self) -> bool:
+        """True if the same request may be answered later."""
+        return self.status is None or self.status in (408, 409, 425, 429) or self.status >= 500
+
+    def told(self) -> Json:
+        """As a line of the stream has it."""
+        fields = ("message", "status", "retry_after", "resets_at")
+        return {name: getattr(self, name) for name in fields}
+
+    @property
+    def is_overlong(self) -> bool:
+        """True if the talk is longer than the model's window."""
+        said = self.message.lower()
+        return self.status in (400, 413) and any(sign in said for sign in _OVERLONG)
+
+
+_OVERLONG = (
+    *("prompt is too long", "context length", "context_length", "context window"),
+    *("maximum number of tokens", "too many tokens", "request too large", "input is too long"),
+)
+
+
+@value
+class Call:
+    """An action that the model wants. `input` is None where its JSON was broken."""
+
+    id: str
+    name: str
+    input: Json | None
+
+
+@value
+class Words:
+    """Words to the model."""
+
+    text: str
+
+
+@value
+class Reply:
+    """The model's answer; `native` is what its service wants to hear again."""
+
+    native: Any
+    words: tuple[str, ...] = ()
+    thoughts: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    usage: Usage = Usage()
+    is_cut: bool = False  # it was longer than an answer may be
+    refusal: str | None = None  # why the model, or its service, will not answer
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.words)
+
+
+@value
+class Answer:
+    """The outcome of an action."""
+
+    call: Call
+    output: str
+    is_error: bool = False
+    code: int | None = None  # the exit code of what was run
+    is_refused: bool = False  # by the guard
+
+
+@value
+class Answers:
+    """The outcomes of all actions of one reply, in their order."""
+
+    each: tuple[Answer, ...]
+
+
+Entry = Words | Reply | Answers
+
+
+@value
+class Tool:
+    """An action as the model is told of it; `parameters` is a JSON schema."""
+
+    name: str
+    about: str
+    parameters: Json
+
+
+@value
+class Talk:
+    """One request: everything that the model is told."""
+
+    system: str
+    entries: tuple[Entry, ...]
+    tools: tuple[Tool, ...] = ()
+    longest: int | None = None  # tokens of an answer
+    session: str = ""  # the same for all requests that begin alike
+
+
+@value
+class Request:
+    """A request in the words of a service."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Json
+
+
+def arguments(text: str) -> Json | None:
+    """The arguments of a call, which models write as JSON; None if they are broken."""
+    try:
+        found = json.loads(text or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def transcript(entries: Iterable[Entry]) -> Iterator[str]:
+    """The talk as text, for a model that is to sum it up."""
+    for entry in entries:
+        match entry:
+            case Words(text=text):
+                yield f"[to you]\n{text}"
+            case Reply(calls=calls):
+                called = (f"{call.name} {json.dumps(call.input)}" for call in calls)
+                yield "\n".join(("[you]", *entry.words, *called))
+            case Answers(each=each):
+                yield "\n".join(("[outcome]", *(answer.output for answer in each)))
