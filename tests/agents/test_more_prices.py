@@ -48,8 +48,10 @@ def test_of_several_prices_the_highest_stands() -> None:
     """ADR 22: long prompts cost more, and so does a model when its introduction is over."""
     long = more_listed(model_of("anthropic:claude-haiku-5-5"), {})
     early = more_listed(model_of("google:gemini-3.8-flash"), {})
-    assert long and long.prices.input == 0.5
-    assert early and early.prices.output == 7.5
+    assert long
+    assert long.prices.input == 0.5
+    assert early
+    assert early.prices.output == 7.5
 
 
 HISTORIC = "claude-sonnet-4-5"  # requests that its higher price was for are refused by now

@@ -165,8 +165,6 @@ def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
     guard = {}
     if _is_open(plan) or plan.kind == OWN:
         guard = {"RALPH_GUARD": "1" if _is_guarded(plan) else "0"}
-    if plan.kind == OWN and plan.settings.guard.level == "strict":
-        guard["RALPH_GUARD_LEVEL"] = "strict"
     if _keeps_start(plan):
         from ralph.git.checkpoint.start_ref import is_kept, start_ref
 

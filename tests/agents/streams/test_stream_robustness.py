@@ -29,8 +29,8 @@ WORDS = """assistant user system result rate_limit_event stream_event text think
     turn.failed error agent_message reasoning command_execution file_change mcp_tool_call
     web_search todo_list failed deleted message success warning write_todos write_file
     tool_not_registered policy_violation step_start step_finish stop tool-calls length
-    content-filter completed cancelled todowrite invalid bash session action action_result used retry progress
-    question git eval"""
+    content-filter completed cancelled todowrite invalid bash session action
+    action_result used retry progress question git eval"""
 keys, words = st.sampled_from(KEYS.split()), st.sampled_from(WORDS.split())
 scalars = words | st.sampled_from(
     [None, True, 0, -1, 2**70, 0.5, float("nan"), "", "\ud83d", "é\n"]

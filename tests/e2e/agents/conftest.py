@@ -9,7 +9,7 @@ import pytest
 
 from agents.clis import CLIS
 from agents.real_agents import World
-from kits.model.server import ScriptedModel
+from ralph.testing.scripted_model.server import ScriptedModel
 
 NODE = shutil.which("node")  # asked before the guard makes PATH quiet
 IN_CI = os.environ.get("CI") == "true"

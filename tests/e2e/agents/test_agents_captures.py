@@ -10,8 +10,8 @@ import pytest
 
 from agents.clis import CLIS, Json
 from agents.real_agents import PATIENCE, World
-from kits.model.script import Script
 from ralph.agents.streams.dialects import parser_for
+from ralph.testing.scripted_model.script import Script
 
 pytestmark = pytest.mark.agents
 

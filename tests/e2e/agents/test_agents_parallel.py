@@ -9,8 +9,8 @@ import pytest
 
 from agents.clis import Json
 from agents.real_agents import Run, World
-from kits.model.script import Script
 from kits.sandbox.stage import overlay_is_usable
+from ralph.testing.scripted_model.script import Script
 
 COMPLETE = {"text": "<promise>COMPLETE</promise>"}
 IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")

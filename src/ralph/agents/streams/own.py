@@ -12,7 +12,6 @@ import msgspec
 from ralph.agents.streams.ndjson import (
     NdjsonParser,
     as_count,
-    as_list,
     as_number,
     as_text,
     clipped,
@@ -141,9 +140,10 @@ def _said(line: _Words, text: str) -> Iterator[events.AgentEvent]:
 
 def _summary(action: str, arguments: object) -> str:
     """What an action does, on one line; git's as it would be typed."""
-    words = [word for word in as_list(field(arguments, "args")) if isinstance(word, str)]
-    if action == "git" and words:
-        return one_line(f"git {shlex.join(words)}")
+    words = field(arguments, "args")
+    if action == "git" and isinstance(words, list | str):
+        said = words if isinstance(words, str) else shlex.join(map(as_text, words))
+        return one_line(f"git {said.removeprefix('git ')}")
     code = as_text(field(arguments, "code")) if action == "eval" else ""
     return one_line(code) or telling(arguments)
 
