@@ -21,6 +21,7 @@ STREAMS = {
     "amp": ("claude", "Amp"),
     "gemini": ("gemini", "Gemini"),
     "opencode": ("opencode", "Opencode"),
+    "ralph-agent": ("own", "Own"),
 }
 TEXTS = {
     "claude": ("claude", "ClaudeText"),
