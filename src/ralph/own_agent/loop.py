@@ -100,7 +100,7 @@ class Agent:
     def _shorten(self, *, by_force: bool = False) -> None:
         """Cut old outputs; where that is not enough, have the model sum up and begin anew."""
         shorter = without_old_outputs(self._window, self._talk)
-        if by_force or self._window.is_half(shorter):
+        if by_force or self._window.is_still_long(shorter):
             told = f"{words.SUM_UP}\n\n{to_sum_up(self._window, shorter)}"
             summary = self._request((Words(told),), ()).text
             shorter = summed_up(self._talk, summary)

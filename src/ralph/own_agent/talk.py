@@ -151,5 +151,5 @@ def transcript(entries: Iterable[Entry]) -> Iterator[str]:
             case Reply(calls=calls):
                 called = (f"{call.name} {json.dumps(call.input)}" for call in calls)
                 yield "\n".join(("[you]", *entry.words, *called))
-            case Answers(each=each):
+            case Answers(each=each):  # pragma: no branch  there is no other
                 yield "\n".join(("[outcome]", *(answer.output for answer in each)))

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from ralph.kernel.value import replace, value
 from ralph.own_agent.talk import Answer, Answers, Entry, Reply, Words, transcript
 
-FULL, HALF = 0.8, 0.5  # of the window: where it is shortened, and to what
+_FULL, _HALF = 0.8, 0.5  # of the window: where a talk is shortened, and to what
+_STILL_LONG = 0.7  # of the window: where that was not enough
 _RECENT = 4  # entries whose outputs stay
 _SMALL = 200  # characters of an output that are not worth it
-_GUESS = 3.5  # characters a token, until a service has counted some
+_CHARACTERS = 3.0  # a token: code has fewer than prose
 _SUMMED = 0.5  # of the window, for what is to be summed up
 
 
@@ -24,15 +25,17 @@ class Window:
         return replace(self, tokens=tokens, characters=length(entries))
 
     def estimate(self, entries: Sequence[Entry]) -> float:
-        """Tokens of a talk, by what the last one had."""
-        rate = self.characters / self.tokens if self.tokens and self.characters else _GUESS
-        return length(entries) / max(0.5, rate)
+        """Tokens of a talk: those that were counted last, and a guess at what has changed since."""
+        return self.tokens + (length(entries) - self.characters) / _CHARACTERS
 
     def is_full(self, entries: Sequence[Entry]) -> bool:
-        return self.estimate(entries) > FULL * self.size
+        return self.estimate(entries) > _FULL * self.size
+
+    def is_still_long(self, entries: Sequence[Entry]) -> bool:
+        return self.estimate(entries) > _STILL_LONG * self.size
 
     def is_half(self, entries: Sequence[Entry]) -> bool:
-        return self.estimate(entries) > HALF * self.size
+        return self.estimate(entries) > _HALF * self.size
 
 
 def length(entries: Sequence[Entry]) -> int:

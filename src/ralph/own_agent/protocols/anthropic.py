@@ -62,7 +62,7 @@ def _message(entry: Entry) -> Json:
             return {"role": "user", "content": [{"type": "text", "text": text}]}
         case Reply(native=native):
             return {"role": "assistant", "content": native}
-        case Answers(each=each):
+        case Answers(each=each):  # pragma: no branch  there is no other
             return {
                 "role": "user",
                 "content": [

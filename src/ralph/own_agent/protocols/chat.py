@@ -49,14 +49,13 @@ def _messages(entry: Entry) -> list[Json]:
     match entry:
         case Words(text=text):
             return [{"role": "user", "content": text}]
-        case Reply(native=dict(native)):
+        case Reply(native=native):
             return [native]
-        case Answers(each=each):
+        case Answers(each=each):  # pragma: no branch  there is no other
             return [
                 {"role": "tool", "tool_call_id": answer.call.id, "content": answer.output}
                 for answer in each
             ]
-    return []
 
 
 def reply(events: Iterable[Json]) -> Reply:

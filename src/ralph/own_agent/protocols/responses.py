@@ -65,14 +65,13 @@ def _items(entry: Entry) -> list[Json]:
         case Words(text=text):
             said = {"type": "input_text", "text": text}
             return [{"type": "message", "role": "user", "content": [said]}]
-        case Reply(native=list(native)):
-            return native
-        case Answers(each=each):
+        case Reply(native=native):
+            return list(native)
+        case Answers(each=each):  # pragma: no branch  there is no other
             return [
                 {"type": "function_call_output", "call_id": answer.call.id, "output": answer.output}
                 for answer in each
             ]
-    return []
 
 
 def reply(events: Iterable[Json]) -> Reply:
