@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kits.model.server import ScriptedModel
 from ralph.agents.providers import model_of
 from ralph.kernel.value import replace
 from ralph.own_agent.program import Wishes, work
 from ralph.own_agent.service import service_of
 from ralph.own_agent.talk import Json
+from ralph.testing.scripted_model.server import ScriptedModel
 
 MODELS = ("anthropic:m", "openai:m", "openai-chat:m", "google:m")
 READ = {"name": "read", "input": {"path": "f"}}
