@@ -91,6 +91,7 @@ def test_arbitrary_json(values: list[object]) -> None:
         ("codex", "codex/success-bypass"),
         ("gemini", "gemini/success"),
         ("opencode", "opencode/compaction"),
+        ("ralph-agent", "ralph-agent/success"),
     ],
 )
 @settings(max_examples=examples(50), deadline=None)
