@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agents.clis import Json
+from agents.clis import OWN, Json
 from agents.real_agents import Run, World
 from kits.sandbox.stage import overlay_is_usable
 from ralph.testing.scripted_model.script import Script
@@ -17,7 +17,7 @@ IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine al
 
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.parametrize("kind", ["claude", "codex"]),
+    pytest.mark.parametrize("kind", ["claude", "codex", OWN]),
     pytest.mark.parametrize("where", ["in-place", pytest.param("overlay", marks=IN_OVERLAY)]),
 ]
 
