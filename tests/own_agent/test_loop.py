@@ -117,6 +117,8 @@ def test_a_question_is_handed_back_once_and_then_asked(model: str, play: Play) -
     assert (played.code, len(played.bodies)) == (0, 2)
     told = play(model, {"text": "<promise>DECIDE: tabs?</promise> Or what?"})
     assert (told.of("question"), len(told.bodies)) == ([], 1)
+    before = {"text": "<response>DONE</response>", "tools": [READ]}
+    assert play(model, before, {"text": "Anything else?"}).of("question") == []
 
 
 def test_an_answer_that_was_cut_goes_on(play: Play) -> None:

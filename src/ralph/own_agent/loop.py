@@ -45,17 +45,18 @@ class Agent:
     def work(self, prompt: str) -> str:
         """Work until the model has nothing more to do; its last words. Trouble ends it."""
         self._talk = (Words(prompt),)
-        cut, asked = 0, False
+        cut, asked, claimed = 0, False, False
         while self.steps < self._most_steps:
             self.steps += 1
             reply = self._ask()
             self._talk += (reply,)
+            claimed = claimed or bool(find_claims(reply.text))
             cut = cut + 1 if reply.is_cut else 0
             if reply.calls and self._tools:
                 self._talk += (Answers(tuple(map(self._act, reply.calls))),)
             elif reply.is_cut and cut < _MOST_CUT:
                 self._talk += (Words(words.GO_ON),)
-            elif words.asks(reply.text) and not find_claims(reply.text) and self._tools:
+            elif words.asks(reply.text) and not claimed and self._tools:
                 if asked:  # it cannot do without an answer
                     self._tell("question", text=words.question(reply.text))
                     return reply.text

@@ -19,9 +19,8 @@ LONG = "Ä line of what was said. " * 8000  # 200 KB
 
 def by(world: World, model: str, **settings: object) -> None:
     """Have it work by this model; no other key is passed on."""
-    agent = {"command": f"builtin:{model}", "flags": []}
-    env = {"env": {"set": {}, "keep": []}}
-    world.configure(free=False, agent={**agent, **env}, **settings)
+    agent: Json = {"command": f"builtin:{model}", "flags": [], "env": {}}
+    world.configure(free=False, agent=agent, **settings)
 
 
 @pytest.fixture(autouse=True)
