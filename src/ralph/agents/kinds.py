@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ralph.agents.own import BY_KEY, own_words
+from ralph.agents.own import BUILTIN, BY_KEY, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 
@@ -79,7 +79,7 @@ def misspelt(command: str, environ: Mapping[str, str]) -> str:
         return ""
     import difflib
 
-    agents = [kind for kind in KINDS if kind != "text"]
+    agents = [BUILTIN, *(kind for kind in KINDS if kind != "text")]
     return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
 
 

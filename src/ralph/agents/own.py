@@ -8,9 +8,10 @@ import ralph
 from ralph.agents.providers import KEYS, OWN, PROVIDERS, Model, default_model, model_of, payer
 from ralph.errors import ConfigError
 
-_BUILTIN = "builtin"
+BUILTIN = "builtin"
 _NEEDS = ("msgspec", "click")
-BY_KEY = f"export {KEYS[0]}=... (or {', '.join(k for k in KEYS[1:] if k.endswith('_API_KEY'))})"
+_USUAL = dict.fromkeys(service.keys[0] for service in PROVIDERS.values())
+BY_KEY = f"export {KEYS[0]}=... (or {', '.join([*_USUAL][1:])})"
 
 
 def own_words(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -19,7 +20,7 @@ def own_words(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
     if command is None:
         model = default_model(environ)
         return _with(model) if model else ()
-    if not command.startswith((OWN, _BUILTIN)):
+    if not command.startswith((OWN, BUILTIN)):
         return ()
     import shlex
 
@@ -28,9 +29,9 @@ def own_words(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
     except ValueError:
         return ()
     builtin, colon, model_name = name.partition(":")
-    if name in (OWN, _BUILTIN):
+    if name in (OWN, BUILTIN):
         return (OWN, *rest)
-    if builtin != _BUILTIN or not colon:
+    if builtin != BUILTIN or not colon:
         return ()
     return (*_with(model_of(model_name)), *rest)
 
@@ -51,7 +52,11 @@ def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
             "  and --agent builtin:openai-chat:NAME",
         )
     service = model.provider
-    if not payer(service, environ) and not environ.get(service.url_variable):
+    place = environ.get(service.url_variable, "")
+    if place and not place.startswith(("http://", "https://")):
+        words = f"{service.url_variable}: {place!r} is no URL of HTTP"
+        raise ConfigError(words, "Write http://... or https://...")
+    if not payer(service, environ) and not place:
         raise ConfigError(
             f"{OWN} cannot call {model}: {service.keys[0]} is not set",
             f"Set it: export {service.keys[0]}=...\nOr, for a service in another place, which may "

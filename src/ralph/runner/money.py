@@ -49,17 +49,25 @@ def uncounted(
     if cli.reports == "":
         return f"{name} reports no cost", "Use --max-time or -m instead."
     if cli.reports == "tokens" and not priced:
-        from ralph.agents.prices import known_models
-
-        models = ", ".join(known_models(kind))
-        others = f"name with --model one whose price is known: {models}" if models else ""
-        if kind == OWN:
-            others = "install the prices of more models: pip install 'ralph-engine[agent]'"
         remedy = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
-        return f"{name} reports no cost, only tokens", f"{remedy}, or {others or 'use --max-time'}."
+        others = _priced_others(kind) or "use --max-time"
+        return f"{name} reports no cost, only tokens", f"{remedy}, or {others}."
     if not settings.stream_agent_output:
         return f"without its stream {name} reports no cost", "Use --stream-agent-output."
     return None
+
+
+def _priced_others(kind: str) -> str:
+    """How to come to a model whose price is known, in words."""
+    from importlib.util import find_spec
+
+    from ralph.agents.prices import known_models
+
+    if kind == OWN:  # of all services there are too many to name
+        more = "install the prices of more models: pip install 'ralph-engine[agent]'"
+        return "" if find_spec("genai_prices") else more
+    models = ", ".join(known_models(kind))
+    return f"name with --model one whose price is known: {models}" if models else ""
 
 
 def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
