@@ -49,7 +49,7 @@ def planned(
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
     settings, agent = loaded.settings, loaded.settings.agent
-    command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
+    command = _command(invocation, agent.command, over=terms.over)
     kind = kind_of(command[0], agent.kind)
     cli = CLIS[kind]
     prices, words = prices_of(settings, cli, command)
@@ -85,6 +85,15 @@ def planned(
         prices=prices,
         price_words=words,
     )
+
+
+def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
+    """The agent's command. A path is the project's, also for a program that works elsewhere."""
+    here, find = invocation.workspace, named_command if over else find_command
+    is_path = command is not None and os.sep in command and not os.path.isabs(command)
+    if is_path and here != os.getcwd():
+        command = os.path.join(here, command or "")
+    return find(command, invocation.environ)
 
 
 def _permission_hint(cli: Cli, loaded: Loaded) -> str:
