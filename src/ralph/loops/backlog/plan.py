@@ -118,7 +118,9 @@ def _planned(
     # In a new worktree the user's own command may install what runs the checks of tasks.
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)
-    backlog = TaskBacklog(TaskFile(here), task, tags, runners)
+    # The default is npm's, which may not be here.
+    tests = (loaded.merged.get("loop") or {}).get("testCommand") or ""
+    backlog = TaskBacklog(TaskFile(here), task, tags, runners, tests)
     # What others have spent today, without what this run had spent on days before.
     entries, today = read_ledger(project_dir(state_root(environ), here)), time.localtime()[:3]
     spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
