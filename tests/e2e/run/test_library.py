@@ -282,3 +282,15 @@ def test_a_prompt_file_is_read_before_each_turn(workspace: Path) -> None:
         f"*) echo second > {path}; esac",
     )
     assert run_prompt(path, agent=agent).iterations == 2
+
+
+def test_a_path_to_an_agent_is_the_projects(tmp_path: Path, workspace: Path) -> None:
+    """Whoever works elsewhere means the same agent as the settings file there."""
+    project = tmp_path / "shop"
+    project.mkdir()
+    program(project / "agent.sh", "echo '<response>DONE</response>'")
+    assert run_prompt("do it", project, agent="./agent.sh").completed
+    (project / ".ralph").mkdir()
+    (project / ".ralph" / "settings.json").write_text('{"agent": {"command": "./agent.sh"}}')
+    assert run_prompt("do it", project).completed
+    assert Path.cwd() == workspace
