@@ -7,6 +7,7 @@ no signal unless asked, and adopts none of the host program's processes.
 import io
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -129,6 +130,7 @@ class LoopRun:
                 execute(self.loop, invocation)
                 return self._result(along, invocation)
         finally:
+            _close_launcher()
             self._cancels.clear()
             self._under_way.release()
 
@@ -236,6 +238,13 @@ class _Lines(io.TextIOBase):
                     why = plain(f"{type(error).__name__}: {error}")
                     self._tell(f"The callback on_fact failed: {why}. The run goes on.")
         return len(text)
+
+
+def _close_launcher() -> None:
+    """Let the process go that makes sandboxes, unless another run here has one open. The command
+    needs no such thing, since it ends with its run."""
+    if overlay := sys.modules.get("ralph.sandbox.backends.overlay"):
+        overlay.LAUNCHER.close()
 
 
 def _refuse_unknown(kind: type[LoopRun], options: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 from run_support import journals, prepare, program, ralph
+from story_support import IN_OVERLAY
 
 from ralph import PromptRun, RalphError, RunResult, StoryRun, TaskRun, run_prompt
 from ralph.cli.prd.group import run as prd_run
@@ -91,17 +92,23 @@ def test_what_a_callback_raises_ends_nothing(workspace: Path) -> None:
 
 
 HOST = """
-import json, os, signal, subprocess, sys, threading
+import atexit, os, signal, subprocess, sys, threading
 import ralph
-child = subprocess.Popen(("sleep", "600"))
+child = subprocess.Popen(("sleep", "600"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+atexit.register(child.kill)
 handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 results = []
-def work():
-    results.append(ralph.run_prompt("do it", sys.argv[1], sandbox=False))
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
-assert results[0].completed, results
+sandbox, *projects = sys.argv[1:]
+def work(project):
+    results.append(ralph.run_prompt("do it", project, sandbox=sandbox))
+threads = [threading.Thread(target=work, args=(project,)) for project in projects]
+descriptors = os.listdir("/proc/self/fd")
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert [result.reason for result in results] == ["completed"] * 3, results
+assert os.listdir("/proc/self/fd") == descriptors
 assert "click" not in sys.modules, "click"
 assert not [name for name in sys.modules if name.startswith("ralph.cli")], "ralph.cli"
 assert all(signal.getsignal(n) == h for n, h in handlers.items()), "signal handlers"
@@ -114,27 +121,27 @@ child.wait()
 """
 
 
-def test_the_host_program_stays_as_it_was(workspace: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["direct", pytest.param("overlay", marks=IN_OVERLAY)])
+def test_the_host_program_stays_as_it_was(tmp_path: Path, sandbox: str) -> None:
     """No click, no output, no signal handler; its children live, and what an agent left does not.
-    In a thread, with the project elsewhere."""
-    left = workspace.parent / "left"
-    agent = program(
-        workspace.parent / "agent.sh",
-        f"setsid sleep 600 & echo $! > {left}\necho '<response>DONE</response>'",
-    )
-    settings = {"agent": {"command": agent}}
-    (workspace / ".ralph").mkdir()
-    (workspace / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    In threads, with the projects elsewhere."""
+    agent = "setsid sleep 601 & echo $! > left\necho '<response>DONE</response>'"
+    projects = [tmp_path / name for name in "abc"]
+    for project in projects:
+        (project / ".ralph").mkdir(parents=True)
+        settings = {"agent": {"command": program(project / "agent.sh", agent)}}
+        (project / ".ralph" / "settings.json").write_text(json.dumps(settings))
     done = subprocess.run(
-        (sys.executable, "-c", HOST, str(workspace)),
-        cwd=workspace.parent,
+        (sys.executable, "-c", HOST, sandbox, *map(str, projects)),
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(left.read_text()), 0)
+    pids = [int((project / "left").read_text()) for project in projects]
+    if sandbox == "direct":  # else these are numbers in there
+        assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
 
 
 def test_several_at_once_in_different_projects(tmp_path: Path) -> None:
