@@ -12,11 +12,17 @@ from ralph.loops.backlog.learning import relevant
 from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
+from ralph.settings.load import Loaded
 from ralph.text.words import listed
 
 _DOCUMENTS = ("AGENTS.md", "implementation-plan.md")  # B §The Loop: "Read Index"
 _MOST = 65_536  # bytes of a document
 _SHOWN = 20  # tasks of a circle
+
+
+def test_command_of(loaded: Loaded) -> str:
+    """The test command, if somebody has said which: the default is npm's, which may not be here."""
+    return str((loaded.merged.get("loop") or {}).get("testCommand") or "")
 
 
 @value
