@@ -33,6 +33,7 @@ PURE_MODULES = (
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
     *("journal.life", "journal.spending", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
+    "loops.backlog.gates.ran_none",
     *(
         "loops.backlog.outcome",
         "loops.backlog.parallel.budget",

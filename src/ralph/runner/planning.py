@@ -88,6 +88,15 @@ def planned(
     )
 
 
+def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
+    """The agent's command. A path is the project's, also for a program that works elsewhere."""
+    here, find = invocation.workspace, named_command if over else find_command
+    is_path = command is not None and os.sep in command and not os.path.isabs(command)
+    if is_path and here != os.getcwd():
+        command = os.path.join(here, command or "")
+    return find(command, invocation.environ)
+
+
 def _permission_hint(cli: Cli, loaded: Loaded) -> str:
     """What to do about denied permissions; where there are no settings, `ralph init` does it."""
     hint = cli.permission_hint
@@ -99,7 +108,7 @@ def _agent(
 ) -> tuple[tuple[str, ...], Cli, Environment]:
     """The agent's command, which names the model that our own will use; and its environment."""
     environ, agent = invocation.environ, settings.agent
-    command = (named_command if over else find_command)(agent.command, environ)
+    command = _command(invocation, agent.command, over=over)
     cli = CLIS[kind_of(command[0], agent.kind)]
     asked = asked_model(settings, cli, command)
     environment = agent_environment(
