@@ -22,7 +22,7 @@ from ralph.files.state_dir import state_root
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut, Reason
 from ralph.processes.signals import ending_by
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.interface import (
     OFF,
     Change,
@@ -189,12 +189,13 @@ class _Visit:
 
     def run(self, backend: str, wanted: Network | None, show: tuple[str, ...]) -> int:
         """Open, run, show, decide; the command's exit code."""
-        from ralph.runner.sandboxing import HIDING, hidden_words, on_the_network
+        from ralph.runner.sandboxing import HIDING, hidden_words
         from ralph.sandbox import catalog
         from ralph.sandbox import policy as plan
         from ralph.sandbox.backends import overlay
         from ralph.sandbox.changes import landing
         from ralph.sandbox.credentials import secrets_of
+        from ralph.sandbox.network import on_the_network
 
         project = current_directory()
         policy = _policy(self._environ)
@@ -260,7 +261,7 @@ class _Visit:
             self._say(f"stdout {why}")
         return code or _CONFIG if lost and "closed" not in lost[0] else code
 
-    def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
+    def _carried_out(self, box: OpenSandbox) -> tuple[int, bool]:
         """The command's exit code, and False if it could not be started at all."""
         program = self._command[0]
         try:
@@ -286,7 +287,7 @@ class _Visit:
         grace = _GRACE if len(self.asked) == 1 else 0.0
         return Cut(terminal.INTERRUPTED, grace) if self.asked else None
 
-    def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> CommitResult | None:
+    def _decide(self, box: OpenSandbox, changes: tuple[Change, ...]) -> CommitResult | None:
         """Keep the changes as wished, or as the user at the terminal wants; None: none applied."""
         if not changes:
             self._say("Nothing was changed.")

@@ -33,7 +33,7 @@ _TYPESCRIPT = (  # what runs TypeScript from its standard input
 )
 
 
-class Sandbox:
+class OpenSandbox:
     """An open sandbox. `close` ends whatever runs in it and drops what was not committed."""
 
     python = sys.executable or "python3"
@@ -182,7 +182,7 @@ class Backend(Protocol):
     def probe(self, project: str, policy: SandboxPolicy) -> Capabilities:
         """Try it for real, here; raises nothing."""
 
-    def open(self, project: str, policy: SandboxPolicy) -> Sandbox:
+    def open(self, project: str, policy: SandboxPolicy) -> OpenSandbox:
         """Open a sandbox over a project. ConfigError says what is missing."""
 
 

@@ -1,6 +1,6 @@
 """The backend `direct`: the project itself. It contains nothing and undoes nothing, and says so."""
 
-from ralph.sandbox.backends.base import Sandbox, missing_keeper, real_project
+from ralph.sandbox.backends.base import OpenSandbox, missing_keeper, real_project
 from ralph.sandbox.changes.manifest import Manifest
 from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
 
@@ -16,7 +16,7 @@ def open(project: str, policy: SandboxPolicy) -> "Direct":  # noqa: A001  the in
     return Direct(real_project(project), policy)
 
 
-class Direct(Sandbox):
+class Direct(OpenSandbox):
     """Commands in the project itself; changes are known by the stamps of files."""
 
     no_rollback = "what was done in place cannot be undone"

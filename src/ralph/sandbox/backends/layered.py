@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.changes import git_state
 from ralph.sandbox.changes.by_descriptor import READ, Reach
 from ralph.sandbox.changes.commit import Commit, closed_in, modes_of
@@ -14,7 +14,7 @@ from ralph.sandbox.interface import Capabilities, Change, CommitResult, SandboxP
 from ralph.sandbox.layer_store import SEALED, LayerDir
 
 
-class Layered(Sandbox):
+class Layered(OpenSandbox):
     """A sandbox that can be committed, sealed for later, or thrown away."""
 
     def __init__(

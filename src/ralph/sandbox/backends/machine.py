@@ -15,7 +15,7 @@ from ralph.files.safe_open import read_or_nothing, remove_file
 from ralph.files.state_dir import write_atomically, writing_state
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.backends.guest import (
     LONG,
     Guest,
@@ -203,7 +203,7 @@ def opening(
         raise
 
 
-class Remote(Sandbox):
+class Remote(OpenSandbox):
     """A machine with the project at the same path. Its files are reached by the tool alone."""
 
     python = "python3"
