@@ -7,6 +7,8 @@ __all__ = [
     "DoneIsDirectory",
     "Hooks",
     "MaxRestartsExceeded",
+    "RalphError",
+    "Sandbox",
     "Supervisor",
     "SupervisorError",
     "TaskRun",
@@ -15,6 +17,7 @@ __all__ = [
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
+    from ralph.errors import RalphError
     from ralph.loops.backlog.library import Hooks, TaskRun
     from ralph.loops.supervise.library import (
         Cancelled,
@@ -23,13 +26,18 @@ if TYPE_CHECKING:
         Supervisor,
         SupervisorError,
     )
+    from ralph.sandbox.library import Sandbox
 else:
 
     def __getattr__(name):  # noqa: ANN001, ANN202  the type checker knows the names above
         """The library, which is imported when it is first asked for: `ralph` must start fast."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in ("Hooks", "TaskRun"):
+        if name == "RalphError":
+            from ralph import errors as library
+        elif name == "Sandbox":
+            from ralph.sandbox import library
+        elif name in ("Hooks", "TaskRun"):
             from ralph.loops.backlog import library
         else:
             from ralph.loops.supervise import library
