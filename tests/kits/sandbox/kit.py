@@ -20,6 +20,7 @@ from typing import TextIO
 
 from kits.agent.bench import NotApplicable
 from kits.sandbox.containment import CHECKS as CONTAINMENT
+from kits.sandbox.going_on import CHECKS as GOING_ON
 from kits.sandbox.keeping import CHECKS as KEEPING
 from kits.sandbox.stage import Stage, text_of
 from kits.sandbox.tools import install_fake
@@ -277,6 +278,7 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     holds,
     nothing_stays,
     *KEEPING,
+    *GOING_ON,
     *CONTAINMENT,
 )
 

@@ -18,7 +18,7 @@ from ralph.sandbox.changes.commit import (
 )
 from ralph.sandbox.changes.compare import is_opaque
 from ralph.sandbox.changes.git_config_hooks import config_hooks
-from ralph.sandbox.changes.landing import carry_out, set_aside
+from ralph.sandbox.changes.landing import carry_out, carry_out_here, set_aside
 from ralph.sandbox.interface import Capabilities, Change, CommitResult, SandboxPolicy
 from ralph.sandbox.layer_store import SEALED, LayerDir, moment
 
@@ -49,7 +49,7 @@ class Layered(OpenSandbox):
     def keep(self, *, everything: bool = False, paths: Sequence[str] | None = None) -> CommitResult:
         whole = self._prepared(everything=everything)
         part = whole if paths is None else selected(whole, paths)
-        done = carry_out(part, self._place.path)
+        done = carry_out_here(part, self._place.path, save=not self.policy.kept)
         self._go_on(rest_of(whole, done, moment()), done)
         return done
 
@@ -109,13 +109,13 @@ class Layered(OpenSandbox):
             remove_file(self._index)
             self._first_index = git_state.FirstIndex(self.origin, self._place.opened)
 
-    def _note(self, **more: object) -> None:
+    def _note(self) -> None:
         """Where somebody comes back to it, keep what that takes; from here on a kill loses nothing
         that is on disk."""
         if self.policy.kept:
             self._first_index.keep(self._index)
             network = str(self.policy.network)
-            self._place.note(backend=self.kind, project=self.origin, network=network, **more)
+            self._place.note(backend=self.kind, project=self.origin, network=network)
 
     def _part(self) -> None:
         """Close our own descriptors and sockets of it."""

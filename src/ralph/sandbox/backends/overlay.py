@@ -149,6 +149,7 @@ class Overlay(Layered):
         self._resume(rest)
         self._carry(rest)
         self._date(rest.opened, rest.since)
+        self._note()
 
     def _carry(self, rest: Commit) -> None:
         """Bring in what the layer had, where another is mounted now."""

@@ -73,7 +73,7 @@ class WorktreeSandbox(Layered):
     able = Capabilities(False, True, False, _WHY)
 
     def __init__(self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir) -> None:
-        tree, listing = (os.path.join(kept.path, name) for name in ("tree", "manifest.json"))
+        tree, self._listing = (os.path.join(kept.path, name) for name in ("tree", "manifest.json"))
         unread: list[bytes] = []
         if not kept.record:
             kept.settle()
@@ -87,12 +87,11 @@ class WorktreeSandbox(Layered):
         if not kept.record:
             self._manifest = Manifest(tree, git=False, ours=True)
         else:
-            self._manifest = Manifest(tree, git=False, ours=True, known=read_listing(listing))
+            self._manifest = Manifest(tree, git=False, ours=True, known=read_listing(self._listing))
             if sealed is not None:
                 self._resume(sealed)
-            self._manifest.accept(path for path in kept.since)
-        if policy.kept:
-            self._manifest.write(listing)
+                left = {change.path for change in sealed.changes}
+                self._manifest.accept(path for path in sealed.since if path not in left)
         self._note()
         if sealed is not None:
             remove_file(os.path.join(kept.path, layer_store.SEALED))
@@ -113,6 +112,12 @@ class WorktreeSandbox(Layered):
         self._keeper = Keeper()
         self._manifest.accept(done.applied)
         self._resume(rest)
+        self._note()
+
+    def _note(self) -> None:
+        if self.policy.kept:
+            self._manifest.write(self._listing)
+        super()._note()
 
     def _leave(self) -> None:
         super()._leave()

@@ -90,7 +90,8 @@ def rest_of(commit: Commit, done: CommitResult, moment: int) -> Commit:
     gone = {*done.applied, *(one.path for one in done.failed if one.why in NOT_WORK)}
     left = tuple(change for change in commit.changes if change.path not in gone)
     since = {**commit.since, **dict.fromkeys(done.applied, moment)}
-    return replace(commit, changes=left, since=since)
+    deleted = {c.path for c in commit.changes if c.gone} & {*done.applied}
+    return replace(commit, changes=left, since=since, copies=commit.copies - deleted)
 
 
 def there_before(commit: Commit) -> Iterator[str]:

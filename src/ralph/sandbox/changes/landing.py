@@ -37,6 +37,19 @@ def carry_out(commit: Commit, path: str) -> CommitResult:
     return kept
 
 
+def carry_out_here(commit: Commit, path: str, *, save: bool) -> CommitResult:
+    """The same where the layer is worked in further, so that nothing of it is moved away."""
+    commit.write(os.path.join(path, JOURNAL))
+    done = apply.apply(commit)
+    if save:
+        try:
+            done = replace(done, saved=apply.save(commit, done, _held(path)))
+        except OSError:  # it is in the layer still
+            layer_store.remove(_held(path))
+    layer_store.forget_journal(path)
+    return done
+
+
 def carry_out_part(part: Commit, whole: Commit, path: str) -> CommitResult:
     """Apply a part of the layer that somebody comes back to; the rest stays sealed."""
     part.write(os.path.join(path, JOURNAL))
@@ -104,8 +117,8 @@ def _finished(path: str) -> Iterator[CommitResult]:
     commit = _begun(path)
     if layer_store.record_of(path):
         whole = read(os.path.join(path, SEALED))
-        if commit is not None and whole is not None:
-            yield _applied_part(commit, whole, path)
+        if commit is not None:
+            yield _applied_part(commit, whole, path) if whole else apply.apply(commit)
     elif commit is None:
         if not os.path.exists(os.path.join(path, SEALED)):
             saved = set_aside(path, *_LAYERS)
