@@ -17,7 +17,7 @@ from ralph.processes import keeper_main
 from ralph.sandbox import catalog
 from ralph.sandbox import policy as plan
 from ralph.sandbox.backends import overlay
-from ralph.sandbox.backends.base import OpenSandbox
+from ralph.sandbox.backends.base import OpenSandbox, real_project
 from ralph.sandbox.changes import landing
 from ralph.sandbox.changes.by_descriptor import path_in
 from ralph.sandbox.changes.commit import is_at
@@ -215,11 +215,12 @@ class Sandbox:
         """Choose the backend and whom it may call; finish what others have left."""
         policy = SandboxPolicy(self._environ, state_root(self._environ))
         plan.refuse_within(policy.state, self.project)
-        self._name = self._wish
+        real_project(self.project)
         if self._wish == "auto":
             self._name = catalog.usable("auto", self.project, policy).name
         else:
             catalog.backend(self._wish)
+            self._name = self._wish
         network = self._network
         if self._name in _ON_THE_NETWORK:
             network = on_the_network(self._name, network, "a command", 'network="on"')
