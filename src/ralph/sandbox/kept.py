@@ -17,6 +17,7 @@ from ralph.sandbox.changes.diff import patch, unified
 from ralph.sandbox.changes.git_config_hooks import config_hooks
 from ralph.sandbox.interface import CommitResult, SandboxPolicy, is_within
 from ralph.sandbox.layer_store import NAMED, SEALED
+from ralph.sandbox.network import network_of
 from ralph.text.plain import escaped
 from ralph.text.words import listed
 
@@ -105,7 +106,8 @@ def taken(one: KeptSandbox, policy: SandboxPolicy) -> Iterator[Commit]:
         sealed = read(os.path.join(one.path, SEALED))
         if sealed is None:  # its last shell was killed
             ours.leave()
-            with catalog.backend(one.backend).open(one.project, named(policy, one.name)) as box:
+            same = replace(named(policy, one.name), network=network_of(one.network))
+            with catalog.backend(one.backend).open(one.project, same) as box:
                 box.seal()
             ours = layer_store.taken(one.path)
             sealed = read(os.path.join(one.path, SEALED))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ralph.cli.base import Group
+from ralph.cli.base import Command, Group
 from ralph.cli.params import (
     completed_by,
     current_directory,
@@ -29,6 +29,7 @@ from ralph.sandbox.interface import Network
 from ralph.sandbox.names import BACKENDS
 from ralph.ui.style import Tone, style_here
 
+_FATES = ("safe", "all")  # what --keep applies
 _SHELL = "shell"  # the name of a sandbox that was given none
 
 
@@ -63,8 +64,8 @@ _fate = together(
         "--keep [=all]",
         "Keep the changes; with =all also those that are held for review.",
         is_flag=False,
-        flag_value="safe",
-        type=click.Choice(["safe", "all"]),
+        flag_value=_FATES[0],
+        type=click.Choice(_FATES),
     ),
     option("--discard", "Throw the changes away."),
 )
@@ -127,7 +128,18 @@ def probe(*, in_json: bool) -> int:
     return 0 if name else 1
 
 
-@sandbox.command(context_settings={"allow_interspersed_args": False})
+class _Kept(Command):
+    """A command in which `--keep` takes what follows for its value only if it is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args.index("--") if "--" in args else len(args)
+        for at in range(own):
+            if args[at] == "--keep" and args[at + 1 : at + 2] not in ([fate] for fate in _FATES):
+                args[at] = f"--keep={_FATES[0]}"
+        return super().parse_args(ctx, args)
+
+
+@sandbox.command(cls=_Kept, context_settings={"allow_interspersed_args": False})
 @passed_on
 @_place
 @_fate
@@ -157,7 +169,7 @@ def run(command: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401  for one
     return _visited(Wish(command), flags)
 
 
-@sandbox.command("eval")
+@sandbox.command("eval", cls=_Kept)
 @click.argument("code", metavar="CODE|-")
 @option(
     "-l, --language [python|typescript]",

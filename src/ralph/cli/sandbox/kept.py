@@ -126,7 +126,7 @@ def keep(words: tuple[str, ...], *, everything: bool, in_json: bool) -> int:
         return int(bool(done.spared))
     lines = [*kept_lines(done, f"ralph sandbox keep {one.name} --all")]
     if left:
-        them = counted(left, "change")
+        them = f"{counted(left, 'change')} {'is' if left == 1 else 'are'}"
         lines.append(f"{them} left in the sandbox {one.name}: ralph sandbox diff {one.name}")
     else:
         lines.append(f"The sandbox {one.name} has nothing left, and is removed.")
