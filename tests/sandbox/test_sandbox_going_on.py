@@ -142,10 +142,13 @@ class Stage:
     def check(self) -> None:
         project = {p: (self.project / p).read_text() for p in PATHS if (self.project / p).is_file()}
         assert project == self.has
+        self.check_files()
         changes = self.box.changes()
         files = {c.path for c in changes if c.entry is not FileType.DIRECTORY}
         wanted = {p for p, text in self.layer.items() if self.has.get(p) != text} - self.taken
         assert {path for path in files if not path.startswith(".git/")} - self.taken == wanted
+
+    def check_files(self) -> None:
         for path, text in self.seen.items():
             assert self.box.fs.read(path).decode() == text, path
 
@@ -180,6 +183,7 @@ def staged(backend: str, memory: int) -> Iterator[Stage]:
 @example([("delete", "d/a"), ("leave", ""), ("person", "d/a"), ("leave", ""), ("keep_all", "")])
 @example([("write", "a"), ("keep", "a"), ("write", "a"), ("person", "a"), ("keep_left", "a")])
 @example([("delete", "a"), ("keep", "a"), ("write", "a"), ("cut_off", "a"), ("keep_all", "")])
+@example([("write", "a"), ("keep", "a"), ("write", "a"), ("leave", ""), ("keep_all", "")])
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_it_is_what_the_model_says(backend: str, memory: int, steps: list[Step]) -> None:
     """Interface: run, keep these paths, go on, come back, discard."""
@@ -188,3 +192,55 @@ def test_it_is_what_the_model_says(backend: str, memory: int, steps: list[Step])
             if how == "keep" and not any(within(path, p) for p in stage.layer):
                 continue
             stage.step(how, path)
+
+
+@pytest.mark.parametrize("backend", [pytest.param("overlay", marks=needs_overlay), "worktree"])
+@pytest.mark.parametrize("leaves", [False, True], ids=["kept in it", "kept when it was left"])
+def test_what_was_kept_is_the_project_s_again(backend: str, leaves: bool) -> None:
+    """An overlay shows what a person makes of it from then on; a worktree, which does not, never
+    takes it back."""
+    with staged(backend, 0) as stage:
+        stage.write("a")
+        stage.write("n/n/b")
+        if leaves:
+            stage.keep_left("a")
+            stage.keep_left("n")
+        else:
+            stage.keep_all("")
+        (stage.project / "a").write_text("person")
+        (stage.project / "n/n/b").unlink()
+        (stage.project / "n/n").rmdir()
+        stage.leave("")
+        if backend == "overlay":
+            assert stage.box.fs.read("a") == b"person"
+            assert "b" not in stage.box.fs.list("n")
+        assert stage.box.changes() == ()
+        stage.box.fs.write("a", b"box")
+        done = stage.box.keep()
+        text = (stage.project / "a").read_text()
+        assert text == ("box" if backend == "overlay" else "person"), done
+
+
+@needs_overlay
+@pytest.mark.parametrize("memory", [(0, MEMORY, 0), (MEMORY, 0, MEMORY)], ids=["disk", "memory"])
+def test_a_layer_moves_between_the_disk_and_memory(memory: tuple[int, ...]) -> None:
+    """Where the disk can hold it no longer, or can by now."""
+    with staged("overlay", memory[0]) as stage:
+        stage.write("n/a")
+        stage.delete("d/a")
+        stage.box.bash("chmod 700 . d; ln -s a link; mkdir empty")
+        for size in memory[1:]:
+            stage.box.seal()
+            stage.policy = replace(stage.policy, memory=size)
+            stage.box = stage.opened()
+            stage.check_files()
+            assert stage.box.capabilities.why.startswith(
+                "changes are kept in memory" if size else "changes are kept on disk"
+            )
+            said = stage.box.bash("stat -c %a . d; readlink link; ls -d empty").output
+            assert said == b"700\n700\na\nempty\n"
+            stage.write("b")
+        found = {change.path for change in stage.box.changes()}
+        assert found == {".", "b", "d", "d/a", "empty", "link", "n", "n/a"}
+        assert not stage.box.keep().spared
+        assert (stage.project / "d").stat().st_mode & 0o777 == 0o700

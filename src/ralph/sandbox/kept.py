@@ -74,7 +74,7 @@ def find(state: str, project: str, name: str = "") -> KeptSandbox:
         what = f"there is no sandbox {escaped(name)}" if name else "no sandbox is kept"
         raise ConfigError(f"{what} in {project}", "Begin one: ralph sandbox shell NAME")
     if name:
-        raise ConfigError(f"there is no sandbox {escaped(name)}", f"There are: {names}")
+        raise ConfigError(f"there is no sandbox {escaped(name)}", f"Kept here: {names}")
     raise ConfigError(f"several sandboxes are kept: {names}", "Name one of them.")
 
 

@@ -243,14 +243,14 @@ def test_which_one_is_meant(project: Path) -> None:
         sandbox("shell", name, "-c", f"echo {name} > a")
     for verb in ("shell", "diff", "keep", "discard"):
         assert_clear(sandbox(verb), 2, "several sandboxes are kept: one, two", "Name one of them")
-    assert_clear(sandbox("keep", "three"), 2, "there is no sandbox three", "There are: one, two")
+    assert_clear(sandbox("keep", "three"), 2, "there is no sandbox three", "Kept here: one, two")
     assert_clear(sandbox("keep", "one", "b"), 2, "nothing has changed at b", "diff one")
     assert_clear(sandbox("keep", "one", "../a"), 2, "is not in the project")
     assert_clear(
         sandbox("shell", "one", "--backend", "worktree"), 2, "one of overlay", "Leave out --backend"
     )
     sandbox("discard", "two")
-    assert_clear(sandbox("keep", "three"), 2, "there is no sandbox three", "There are: one")
+    assert_clear(sandbox("keep", "three"), 2, "there is no sandbox three", "Kept here: one")
     assert sandbox("keep", "a").code == 0  # the only one, and a path that has changed in it
     assert (project / "a").read_text() == "one\n"
 
@@ -368,10 +368,11 @@ def test_an_interactive_shell(project: Path) -> None:
     """It is the user's shell, on a terminal of its own; leaving it asks nothing."""
     words = [*RALPH[1:], "sandbox", "shell"]
     shell = pexpect.spawn(RALPH[0], words, timeout=30, env={**os.environ, "SHELL": "/bin/sh"})
-    shell.expect("Sandbox shell: overlay; network off")
+    shell.expect("Sandbox try: overlay; network off")
+    shell.expect("The project is not touched. Type exit to leave; what you did stays.")
     shell.sendline("echo $((40 + 2)) > answer; exit 5")
     shell.expect("added     answer")
-    shell.expect("ralph sandbox keep shell")
+    shell.expect("ralph sandbox keep try")
     shell.expect(pexpect.EOF)
     shell.close()
     assert shell.exitstatus == 5

@@ -30,7 +30,7 @@ from ralph.sandbox.names import BACKENDS
 from ralph.ui.style import Tone, style_here
 
 _FATES = ("safe", "all")  # what --keep applies
-_SHELL = "shell"  # the name of a sandbox that was given none
+_UNNAMED = "try"  # the name of a sandbox that was given none
 
 
 def _wanted(network: str) -> Network:
@@ -210,7 +210,7 @@ def shell(name: str | None, *, line: str | None, **flags: Any) -> int:  # noqa: 
 
     The project is not touched: at the end the changes stay in the sandbox NAME until you apply them
     by `ralph sandbox keep`, or undo them by `ralph sandbox discard`. Without a name it is the only
-    one there is, or a new one called shell. One that has nothing different is removed.
+    one there is, or a new one called try. One that has nothing different is removed.
 
     Examples:
       ralph sandbox shell                      try something
@@ -224,7 +224,7 @@ def shell(name: str | None, *, line: str | None, **flags: Any) -> int:  # noqa: 
 
     there = kept.all_of(state_root(os.environ), current_directory())
     if name is None:
-        name = kept.find(state_root(os.environ), current_directory()).name if there else _SHELL
+        name = kept.find(state_root(os.environ), current_directory()).name if there else _UNNAMED
     words = (_shell(), *(("-c", line) if line is not None else ()))
     return _visited(Wish(words), {**flags, "name": name})
 

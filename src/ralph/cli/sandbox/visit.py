@@ -95,6 +95,8 @@ class Visit:
                 self._say(_headline(name, policy.network, hides, wish.name or ""))
                 if lacks := box.capabilities.lacks:
                     self._say(f"{lacks[0].upper()}{lacks[1:]}.")
+                if wish.name is not None and len(wish.command) == 1 and terminal.is_possible():
+                    self._say("The project is not touched. Type exit to leave; what you did stays.")
                 code, started = self._carried_out(box)
                 refused = box.refused()
                 self._say(*_refused_lines(refused, policy.network))
