@@ -116,6 +116,9 @@ def test_bash_eval_and_git(project: Path, backend: str) -> None:
         with pytest.raises(RalphError, match=f"{backend}.*'cobol'") as error:
             box.eval("x", "cobol")
         assert error.value.remedy == "Use python or typescript."
+        for run, wrong in ((box.bash, "a\0b"), (box.eval, "\udcff"), (box.git, "\0")):
+            with pytest.raises(RalphError, match="cannot hold a NUL byte"):
+                run(wrong)
         late = box.bash("echo first; sleep 60", timeout=0.3)
         assert (late.stdout, late.exit_code, late.timed_out) == ("first\n", 124, True)
         assert not late.ok

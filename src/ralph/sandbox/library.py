@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.state_dir import state_root
@@ -80,7 +80,7 @@ class Sandbox:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.project = os.path.realpath(os.fspath(project))
-        self.fs = Files(self)
+        self.fs = Files(self.project, self._asked)
         self._environ = dict(os.environ if environ is None else environ)
         self._network = _network_of(network)
         self._wish = backend
@@ -133,20 +133,17 @@ class Sandbox:
     def bash(self, command: str, timeout: float | None = None) -> Result:
         """Run a shell command in the project, for at most so many seconds. What it leaves running
         is ended with it."""
-        with self._using() as box:
-            return _result(box.bash(command, timeout))
+        return self._ran(lambda box: box.bash(command, timeout))
 
     def eval(self, code: str, language: str = "python", timeout: float | None = None) -> Result:
         """Run code in a fresh interpreter: Python by the project's .venv or python3, TypeScript by
         node 22.6 or newer, deno or bun."""
-        with self._using() as box:
-            return _result(box.eval(code, language, timeout))
+        return self._ran(lambda box: box.eval(code, language, timeout))
 
     def git(self, *arguments: str) -> Result:
         """Run the real git on the project as the sandbox has it. `keep()` applies a commit with the
         files where the sandbox has git's directory in it (overlay); elsewhere only files."""
-        with self._using() as box:
-            return _result(box.git(*arguments))
+        return self._ran(lambda box: box.git(*arguments))
 
     def changes(self) -> tuple[Change, ...]:
         """Everything that differs from the project, sorted by path, git's own files too."""
@@ -155,7 +152,7 @@ class Sandbox:
 
     def diff(self, path: str | os.PathLike[str] | None = None) -> str:
         """The unified diff of all changes but those in .git, or of those at a path and below."""
-        wanted = None if path is None else self.inner(path)
+        wanted = None if path is None else path_in(self.project, os.fspath(path))
         with self._using() as box:
             return "".join(
                 patch(change, box.diff(change))
@@ -174,7 +171,9 @@ class Sandbox:
         the sandbox is ended. ConfigError for a path at which nothing has changed.
         """
         named = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        wanted = None if named is None else [self.inner(path) for path in named]
+        wanted = (
+            None if named is None else [path_in(self.project, os.fspath(path)) for path in named]
+        )
         with self._using() as box:
             changes = box.changes() if wanted else ()
             for path in wanted or ():
@@ -186,10 +185,12 @@ class Sandbox:
                 return box.keep(everything=held, paths=wanted)
             except OSError as error:
                 words = box.rescue()
-                self._shut()
                 raise StateError(
                     f"the changes could not be kept: {error.strerror}", f"{words}. Make room."
                 ) from error
+            finally:
+                if not box.is_open:
+                    self._shut()
 
     def discard(self) -> None:
         """Undo everything that was not kept, and go on as in a new sandbox."""
@@ -201,15 +202,6 @@ class Sandbox:
         """Hosts that were called in vain since it was opened or kept."""
         with self._using() as box:
             return box.refused()
-
-    def inner(self, path: str | os.PathLike[str]) -> str:
-        """A path as one below the project. ConfigError if it leads elsewhere."""
-        return path_in(self.project, os.fspath(path))
-
-    def asked(self, ask: Callable[[OpenSandbox], _Answer]) -> _Answer:
-        """An answer of the sandbox that is open."""
-        with self._using() as box:
-            return ask(box)
 
     def _choose(self) -> None:
         """Choose the backend and whom it may call; finish what others have left."""
@@ -249,6 +241,21 @@ class Sandbox:
             finally:
                 _TIDY.gone(box)
 
+    def _ran(self, run: Callable[[OpenSandbox], CommandResult]) -> Result:
+        with self._using() as box:
+            try:
+                done = run(box)
+            except ValueError:
+                raise ConfigError(
+                    "a command cannot hold a NUL byte or half a character", "Leave that out."
+                ) from None
+        stdout, stderr = (data.decode("utf-8", "replace") for data in (done.output, done.error))
+        return Result(stdout, stderr, done.code, done.late)
+
+    def _asked(self, ask: Callable[[OpenSandbox], Any]) -> Any:  # noqa: ANN401  what it answers
+        with self._using() as box:
+            return ask(box)
+
     @contextmanager
     def _using(self) -> Iterator[OpenSandbox]:
         """The open sandbox, for this thread alone."""
@@ -274,8 +281,9 @@ class Files:
     """The project's files as the sandbox has them, by paths below the project. OSError for what is
     missing or no file; ConfigError for a path that leads out of the project or by a link."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, project: str, asked: Callable[[Callable[[OpenSandbox], Any]], Any]) -> None:
+        self._project = project
+        self._asked = asked
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """The text of a file. ConfigError if it is not UTF-8."""
@@ -300,7 +308,7 @@ class Files:
 
     def exists(self, path: str | os.PathLike[str]) -> bool:
         """True if something is there, a link too."""
-        above, name = os.path.split(self._sandbox.inner(path))
+        above, name = os.path.split(path_in(self._project, os.fspath(path)))
         try:
             return not name or name in self.list(above)
         except (FileNotFoundError, NotADirectoryError):
@@ -312,13 +320,13 @@ class Files:
 
     def delta(self) -> tuple[Change, ...]:
         """The changes of the project's files, without those in .git."""
-        found = self._sandbox.changes()
+        found: tuple[Change, ...] = self._asked(lambda box: box.changes())
         return tuple(change for change in found if not is_within(change.path, _GIT))
 
     def _at(
         self, path: str | os.PathLike[str], act: Callable[[OpenSandbox, str], _Answer]
     ) -> _Answer:
-        inner = self._sandbox.inner(path)
+        inner = path_in(self._project, os.fspath(path))
 
         def careful(box: OpenSandbox) -> _Answer:
             try:
@@ -334,7 +342,8 @@ class Files:
                 error.filename = os.fspath(path)
                 raise
 
-        return self._sandbox.asked(careful)
+        answer: _Answer = self._asked(careful)
+        return answer
 
 
 def _is_by_link(box: OpenSandbox, path: str) -> bool:
@@ -403,8 +412,3 @@ def _network_of(wanted: str | Iterable[str]) -> Network:
         return network_of(text) if text else OFF
     except ValueError as error:
         raise ConfigError(f"network: {error}", 'For example: network="off"') from None
-
-
-def _result(done: CommandResult) -> Result:
-    stdout, stderr = (data.decode("utf-8", "replace") for data in (done.output, done.error))
-    return Result(stdout, stderr, done.code, done.late)

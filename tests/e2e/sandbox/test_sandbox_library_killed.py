@@ -22,7 +22,7 @@ with Sandbox(".", backend=sys.argv[1], network=network) as box:
     with Sandbox(".", backend=sys.argv[1], network=network) as other:
         other.bash("echo y > other; mkdir -p n/m; chmod 000 n")
         other.keep(["other"] if sys.argv[1] != "direct" else None)
-        places = [one.asked(lambda inner: inner.places) for one in (box, other)]
+        places = [one._box.places for one in (box, other)]
         print(*places[0], *places[1], flush=True)
         script = "rm -r work; while :; do i=$(((i + 1) % 50)); echo x > file$i; done"
         box.bash("setsid sleep " + sys.argv[2] + " & " + script)

@@ -137,6 +137,10 @@ class OpenSandbox:
         return self.run("git", *arguments)
 
     @property
+    def is_open(self) -> bool:
+        return self._open
+
+    @property
     def places(self) -> tuple[str, ...]:
         """The directories that it has for itself, that of its layer first."""
         return ()

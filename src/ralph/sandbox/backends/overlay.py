@@ -5,7 +5,7 @@ import stat
 import sys
 from collections.abc import Mapping
 
-from ralph.errors import ConfigError, StateError
+from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.safe_open import remove_file
 from ralph.git.digest import git_output
 from ralph.kernel.value import replace
@@ -135,15 +135,16 @@ class Overlay(Layered):
 
     def _go_on(self, rest: Commit, done: CommitResult) -> None:
         self._part()
-        self._open = False  # until it is mounted again
         if self._on_disk:
             prune(self._results, rest.changes)
         try:
             opened = _mounted(self.origin, self.policy, self._place, rest)
-        except BaseException:
-            self._place.remove()
-            raise
-        self._open = True
+        except RalphError as error:
+            words = self.rescue()
+            raise StateError(
+                f"the changes were kept, but one cannot go on in the sandbox: {error.message}",
+                f"{words}\n{error.remedy}".strip(),
+            ) from error
         self._place.settle()
         self._take(opened)
         self._resume(rest)
