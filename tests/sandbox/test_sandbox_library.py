@@ -241,7 +241,7 @@ def test_what_cannot_be_had(project: Path, wanted: dict[str, str], says: str, re
         pass
     assert says in error.value.message
     assert remedy in error.value.remedy
-    assert children() == before
+    assert children() <= before
     assert left() == set()
 
 
@@ -279,9 +279,9 @@ def test_nothing_stays_and_nothing_is_printed(
         box.bash("echo out; setsid sleep 1000 & sleep 1000 &")
         box.keep()
         box.bash("echo more > b")
-    assert children() == before
+    assert children() <= before
     assert Path("/proc/self/mountinfo").read_text() == mounts
-    assert set(os.listdir("/proc/self/fd")) == descriptors
+    assert set(os.listdir("/proc/self/fd")) <= descriptors
     assert left() == set()
     assert capfd.readouterr() == ("", "")
     worktrees = subprocess.run(["git", "worktree", "list"], capture_output=True, check=True)
@@ -315,7 +315,7 @@ def test_several_at_once_from_threads(project: Path, backend: str) -> None:
             thread.join()
         assert sorted(shared.fs.read("all").split()) == list("0123")
     assert not wrong, wrong
-    assert children() == before
+    assert children() <= before
     assert left() == set()
     assert {path.name for path in project.glob("mine*")} == {"mine1", "mine3"}
 
