@@ -226,7 +226,7 @@ def shell(name: str | None, *, line: str | None, **flags: Any) -> int:  # noqa: 
     if name is None:
         name = kept.find(state_root(os.environ), current_directory()).name if there else _UNNAMED
     words = (_shell(), *(("-c", line) if line is not None else ()))
-    return _visited(Wish(words), {**flags, "name": name})
+    return _visited(Wish(words, is_shell=line is None), {**flags, "name": name})
 
 
 def _shell() -> str:

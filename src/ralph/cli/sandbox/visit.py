@@ -4,10 +4,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ralph.cli.params import current_directory
 from ralph.cli.sandbox import terminal
-from ralph.errors import ConfigError, StateError
+from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.state_dir import state_root
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut, Reason
@@ -47,6 +48,7 @@ class Wish:
     command: tuple[str, ...] = ()  # or code:
     code: str = ""
     language: str = ""
+    is_shell: bool = False  # a person types in it
     fate: str = ""  # of the changes: safe, all, discard, or "" to ask
     name: str | None = None  # of the sandbox in which they stay; None is one that is thrown away
     backend: str = "auto"
@@ -95,7 +97,7 @@ class Visit:
                 self._say(_headline(name, policy.network, hides, wish.name or ""))
                 if lacks := box.capabilities.lacks:
                     self._say(f"{lacks[0].upper()}{lacks[1:]}.")
-                if wish.name is not None and len(wish.command) == 1 and terminal.is_possible():
+                if wish.is_shell and terminal.is_possible():
                     self._say("The project is not touched. Type exit to leave; what you did stays.")
                 code, started = self._carried_out(box)
                 refused = box.refused()
@@ -144,8 +146,8 @@ class Visit:
         """Remove a sandbox in which nothing is different from the project."""
         from ralph.sandbox import kept
 
-        one = kept.find(policy.state, project, self._wish.name or "")
-        kept.discard(one, policy)
+        with suppress(RalphError):  # somebody else is in it by now
+            kept.discard(kept.find(policy.state, project, self._wish.name or ""), policy)
 
     def _tell(
         self,
