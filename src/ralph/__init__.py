@@ -10,6 +10,7 @@ __all__ = [
     "PromptRun",
     "RalphError",
     "RunResult",
+    "Sandbox",
     "StoryRun",
     "Supervisor",
     "SupervisorError",
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
         Supervisor,
         SupervisorError,
     )
+    from ralph.sandbox.library import Sandbox
 else:
     _MODULES = {
         "RalphError": "errors",
+        "Sandbox": "sandbox.library",
         **dict.fromkeys(("Hooks", "TaskRun"), "loops.backlog.library"),
         **dict.fromkeys(("PromptRun", "run_prompt"), "loops.prompt.library"),
         "StoryRun": "loops.stories.library",

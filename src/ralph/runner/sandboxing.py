@@ -16,6 +16,7 @@ from ralph.runner.agent_setup import MACHINES, guard_words
 from ralph.runner.plan import DIRECT, LoopWork, Plan, Sandboxing
 from ralph.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy, is_within
+from ralph.sandbox.network import on_the_network
 from ralph.sandbox.tools import PRIVATE, is_hidden
 from ralph.text.words import listed
 
@@ -84,16 +85,6 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
         flags = (*one.command[1:], *split_flags(one.settings.agent.flags))
         own += hosts_of(one.kind, one.environment.values, flags, one.model)
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
-
-
-def on_the_network(name: str, wish: Network | None, whom: str) -> Network:
-    """The network of a sandbox that cannot keep anybody off it; a wish for less is refused."""
-    if wish not in (None, ON):
-        raise ConfigError(
-            f"{name} cannot keep {whom} off the network",
-            "Use overlay, or say that it may call everybody: --network on",
-        )
-    return ON
 
 
 def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | None":

@@ -6,6 +6,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from ralph.agents.providers import OWN, model_of
+from ralph.errors import ConfigError
 from ralph.sandbox.interface import ON, Network
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,9})?")
@@ -70,6 +71,18 @@ def _wrong(host: str) -> str:
         example = f"--network {name}:8080"
         return f"{host!r}: {port!r} is no port, which is from 1 to {_LARGEST_PORT} ({example})"
     return ""
+
+
+def on_the_network(
+    name: str, wish: Network | None, whom: str, allow: str = "--network on"
+) -> Network:
+    """The network of a sandbox that cannot keep anybody off it; a wish for less is refused."""
+    if wish not in (None, ON):
+        raise ConfigError(
+            f"{name} cannot keep {whom} off the network",
+            f"Use overlay, or say that it may call everybody: {allow}",
+        )
+    return ON
 
 
 def hosts_of(
