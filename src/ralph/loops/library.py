@@ -105,8 +105,9 @@ class LoopRun:
         """`options` as the caller gave them; `flags` are those that none of them is."""
         _refuse_unknown(type(self), options)
         self.project = os.path.abspath(os.fspath(project))
-        as_json = {name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}
-        given = {**dict.fromkeys(_NO_FLAGS), **as_json, **flags}
+        given: dict[str, Any] = {**dict.fromkeys(_NO_FLAGS), **options, **flags}
+        if isinstance(given.get("sandbox_show"), tuple):
+            given["sandbox_show"] = list(given["sandbox_show"])  # as JSON has it
         self._on_fact, self._on_note, signals, environ = map(given.pop, _NO_FLAGS)
         self._takes_signals = bool(signals)
         self._environ = dict(os.environ if environ is None else environ)
