@@ -150,17 +150,19 @@ class Opened:
         forgotten: Callable[[], None],
     ) -> None:
         self.keeper = keeper
-        self._forgotten = forgotten
+        self._forgotten: Callable[[], None] | None = forgotten
         self.kept: str = facts["kept"]
         self.home: str = facts["home"]  # why there is no layer over it, if one was wanted
         self.upper, self.merged, *self.listeners = descriptors  # the proxy's, then each port's
         self.port: int = facts["port"]  # the proxy's
 
     def forget(self) -> None:
-        """Close what is open still; the layer lives until then."""
-        for descriptor in (self.upper, self.merged, *self.listeners):
-            os.close(descriptor)
-        self._forgotten()
+        """Close what is open still; the layer lives until then. Again it does nothing."""
+        forgotten, self._forgotten = self._forgotten, None
+        if forgotten is not None:
+            for descriptor in (self.upper, self.merged, *self.listeners):
+                os.close(descriptor)
+            forgotten()
 
 
 class Inner(Keeper):
