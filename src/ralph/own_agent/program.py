@@ -92,7 +92,8 @@ def work(
     model = service.model
     told = {"session": session, "model": str(model), "workspace": workspace}
     tell("session", **told, version=__version__, guard=wishes.is_guarded)
-    keeper = Keeper() if is_possible() else None
+    is_supervised = "RALPH_TASK_DIR" in environ  # child runs of its task outlive it, and it (S)
+    keeper = Keeper() if is_possible() and not is_supervised else None
     guard: Guard = guard_of(workspace, environ) if wishes.is_guarded else lambda _: None
     agent = Agent(
         service,

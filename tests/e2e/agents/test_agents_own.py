@@ -1,6 +1,7 @@
 """Ralph's own agent as it is, in runs: over the protocol of each service, and where it fails."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -174,3 +175,24 @@ def test_no_file_of_the_project_is_imported(world: World) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_child_run_of_its_task_goes_on_without_it(world: World) -> None:
+    """S: the task is not over before it; what a command leaves otherwise ends with the command."""
+    ralph = f"{shlex.quote(sys.executable)} -m ralph"
+    job = f"{ralph} job -- sh -c 'sleep 2; echo over > over' >/dev/null 2>&1 &"
+    begun = 'until ls "$TASK_FOLDER"/runs/*/run.lock; do sleep 0.1; done; touch "$TASK_FOLDER/DONE"'
+    by(world, "anthropic:m")
+    world.plays(world.shell(f"{job} {begun}"), {"text": "Done."})
+    task = ("--task-dir", str(world.repo / "task"), "-p", "x", "--restart-delay", "0")
+    done = subprocess.run(
+        (sys.executable, "-m", "ralph", "supervise", *task),
+        cwd=world.repo,
+        env=world.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "waiting for 1 child run to end" in done.stderr
+    assert (world.repo / "over").read_text() == "over\n"
