@@ -10,8 +10,9 @@ from itertools import chain
 from ralph.own_agent.talk import END, Json, Trouble, is_deep
 
 _LONGEST = 3600.0  # seconds of an answer
-_LARGEST = 256 * 1024 * 1024  # bytes of it: each of 200,000 words comes in an envelope
+_LARGEST = 128 * 1024 * 1024  # bytes of it: each of 200,000 words comes in an envelope
 _LONGEST_LINE = 32 * 1024 * 1024
+_MOST_LINES = 10_000  # of an event
 _CHUNK = 64 * 1024
 _OTHER = 64 * 1024
 _OK = 200
@@ -33,7 +34,7 @@ def events(answer: HTTPResponse) -> Iterator[Json]:
     other = b""
     is_stream = False
     for line in chain(_lines(answer), (b"",)):
-        if line.startswith(b"data:"):
+        if line.startswith(b"data:") and len(data) < _MOST_LINES:
             data.append(line.removeprefix(b"data:"))
             is_stream = True
         elif not line and data:

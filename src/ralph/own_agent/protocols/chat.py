@@ -107,7 +107,8 @@ class _Message:
 
     def add(self, delta: object) -> None:
         for name, written in self._pieces.items():
-            written.append(as_text(field(delta, name)))
+            if more := as_text(field(delta, name)):
+                written.append(more)
         for detail in as_list(field(delta, _DETAILS)):
             _add_detail(self._details, detail)
         for piece in as_list(field(delta, "tool_calls")):
