@@ -1,5 +1,6 @@
 """The loop of the own agent on the scripted model: B's actions, over every protocol."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,25 @@ def test_an_answer_that_was_cut_goes_on(play: Play) -> None:
     assert [fields["text"] for fields in played.of("text")] == ["One,", "two."]
     endless = play("anthropic:m", {"text": "On", "stop": "max_tokens", "times": -1})
     assert len(endless.bodies) == 3
+
+
+def test_a_call_that_was_cut_is_answered_and_the_model_told_why(play: Play) -> None:
+    """Else it writes the same again, and again."""
+    cut = {"tools": [READ], "stop": "max_tokens"}
+    played = play("anthropic:m", cut, {"text": "ok"})
+    *_, outcome, told = played.bodies[-1]["messages"]
+    assert "tool_result" in str(outcome)
+    assert "cut off" in str(told)
+    endless = play("anthropic:m", cut | {"times": -1})
+    assert len(endless.bodies) == 3
+
+
+def test_half_a_character_is_sent_to_no_service(play: Play, model: str) -> None:
+    """Many refuse it, and every later request has it."""
+    odd = {"name": "bash", "input": {"command": "echo \ud800"}}
+    played = play(model, {"text": "\ud800", "tools": [odd]}, {"text": "ok"})
+    assert played.result["text"] == "ok"
+    assert json.dumps(played.bodies[-1], ensure_ascii=False).encode()
 
 
 def test_endless_actions_have_an_end(model: str, play: Play) -> None:

@@ -59,7 +59,7 @@ def words_to(out: TextIO, err: TextIO | None) -> Printer:
 
     def tell(kind: str, **fields: object) -> None:
         if kind == "text":
-            print(fields["text"], file=out, flush=True)
+            print(safe(str(fields["text"])), file=out, flush=True)
         if err is None:
             return
         match kind:

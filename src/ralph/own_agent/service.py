@@ -67,7 +67,7 @@ class Service:
         """The events of the answer; Trouble for whatever keeps it from coming."""
         sent = urllib.request.Request(  # noqa: S310  checked in `service_of`
             self._place(request.path),
-            json.dumps(request.body).encode(),
+            json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace"),
             {"content-type": "application/json", "user-agent": "ralph-agent", **request.headers},
         )
         try:
