@@ -167,7 +167,7 @@ def test_a_wait_of_years_ends_the_turn() -> None:
     "url",
     [
         *("http://", "http://[::1", "http://h:port", "http://h:0", "http://a b/", "http://a..b/"),
-        *("ftp://h/", "h:8000", "http://h/\r\nx", "http://me:s3cret@h/"),
+        *("ftp://h/", "h:8000", "http://h/\r\nx", "http://me:s3cret@h/", "http://h/\u00fc"),
     ],
 )
 def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:

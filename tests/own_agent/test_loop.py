@@ -146,6 +146,19 @@ def test_half_a_character_is_sent_to_no_service(play: Play, model: str) -> None:
     assert json.dumps(played.bodies[-1], ensure_ascii=False).encode()
 
 
+def test_only_what_it_says_is_its_word(model: str, play: Play) -> None:
+    """A claim that it thinks, reads, or writes into a summary is none."""
+    done = "<response>DONE</response>"
+    read = {"thinking": done, "tools": [{"name": "bash", "input": {"command": f"echo '{done}'"}}]}
+    played = play(model, read, {"thinking": done, "text": "Not yet."})
+    assert played.of("thinking")
+    assert done in str(played.of("action_result"))
+    assert (played.of("text"), played.result["text"]) == (
+        [{"type": "text", "text": "Not yet."}],
+        "Not yet.",
+    )
+
+
 def test_endless_actions_have_an_end(model: str, play: Play) -> None:
     played = play(model, {"tools": [READ], "times": -1}, most_steps=5)
     assert (played.code, played.result["steps"], len(played.bodies)) == (0, 5, 5)
@@ -173,6 +186,7 @@ def test_a_talk_that_stays_too_long_is_summed_up(model: str, play: Play) -> None
     told = {"text": "y" * 30_000, "tools": [READ], "usage": {"input": 9000}}
     played = play(model, told, told, {"text": "done"}, window=10_000)
     assert "summed up" in str(played.of("progress"))
+    assert "ok" not in [fields["text"] for fields in played.of("text")]
     assert "Where it stands:\n\nok" in str(played.bodies[-1].values()).replace("\\n", "\n")
     assert "Do it." in str(played.bodies[-1])
     assert played.result["text"] == "done"

@@ -70,6 +70,8 @@ def agent(
     from ralph.own_agent.service import service_of
     from ralph.processes.secrecy import forget
 
+    if sys.stdout is None:
+        raise ConfigError("stdout is closed", "Send the output somewhere, if only to /dev/null.")
     environ = dict(os.environ)
     chosen = model_of(model) if model else default_model(environ)
     if chosen is None:

@@ -120,7 +120,13 @@ def _is_address(url: str) -> bool:
         odd = parts.port == 0 or parts.username is not None or " " in url
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(host) and not odd and url.isprintable()
+    return (
+        parts.scheme in ("http", "https")
+        and bool(host)
+        and not odd
+        and url.isascii()
+        and url.isprintable()
+    )
 
 
 class _NoDetours(urllib.request.HTTPRedirectHandler):

@@ -97,6 +97,16 @@ def test_what_the_model_runs_finds_no_key_in_its_surroundings(workspace: Path) -
     assert "[redacted]" not in done.stdout
 
 
+@pytest.mark.parametrize("to", [">&-", ">/dev/full"])
+def test_what_nobody_could_hear_is_not_begun(workspace: Path, to: str) -> None:
+    with ScriptedModel([{"text": "Hello."}]) as model:
+        argv = ("sh", "-c", f'"$@" {to}', "-", *RALPH, "agent", "--model", "openai-chat:m", "-pHi")
+        done = subprocess.run(argv, env=environment(model), stderr=subprocess.PIPE, check=False)
+        assert model.main_calls() == []
+    assert done.returncode == 2
+    assert b"stdout" in done.stderr
+
+
 def test_trouble_is_exit_1_and_told(workspace: Path) -> None:
     with ScriptedModel([{"error": {"status": 401, "message": "wrong key"}}]) as model:
         done = agent(model, "-p", "Hi")
