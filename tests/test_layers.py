@@ -33,6 +33,7 @@ PURE_MODULES = (
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
     *("journal.life", "journal.spending", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
+    "loops.backlog.gates.ran_none",
     *(
         "loops.backlog.outcome",
         "loops.backlog.parallel.budget",
@@ -53,7 +54,7 @@ IMPURE = frozenset(
 # Whose modules, and all that these reach, are standard library: hosts start them anew each time.
 LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
-    "agents": ("msgspec",),
+    "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "files": ("yaml",),
     "journal": ("msgspec",),

@@ -28,8 +28,9 @@ def environment(
     keep: tuple[str, ...] = (),
     unset: tuple[str, ...] = (),
     put: dict[str, str] | None = None,
+    model: str | None = None,
 ) -> Environment:
-    return agent_environment(environ, kind, keep=keep, unset=unset, put=put)
+    return agent_environment(environ, kind, keep=keep, unset=unset, put=put, model=model)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,41 @@ def test_settings_can_set_and_that_may_pay() -> None:
     found = environment("claude", {}, put={"ANTHROPIC_API_KEY": "mine", "X": "y"})
     assert found.values == {"ANTHROPIC_API_KEY": "mine", "X": "y"}
     assert found.payer == "ANTHROPIC_API_KEY"
+
+
+PLACES = dict.fromkeys(
+    ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"), "http://127.0.0.1:1"
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "payer", "passes"),
+    [
+        ("anthropic:m", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY ANTHROPIC_BASE_URL"),
+        ("openai:m", "OPENAI_API_KEY", "OPENAI_API_KEY OPENAI_BASE_URL"),
+        ("openai-chat:m", "OPENAI_API_KEY", "OPENAI_API_KEY OPENAI_BASE_URL"),
+        ("google:m", "GEMINI_API_KEY", "GEMINI_API_KEY GOOGLE_GEMINI_BASE_URL"),
+        (None, "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY ANTHROPIC_BASE_URL"),
+    ],
+)
+def test_our_own_agent_gets_the_key_and_the_place_of_its_model(
+    model: str | None, payer: str, passes: str
+) -> None:
+    found = environment("ralph-agent", {**EVERYTHING, **PLACES}, model=model)
+    assert found.payer == payer
+    keys = {name for name in found.values if name.endswith(("_API_KEY", "_BASE_URL"))}
+    assert keys == {*passes.split(), "MY_API_KEY"}
+    assert {"GH_TOKEN", "GOOGLE_CLOUD_PROJECT"} < found.values.keys()
+
+
+def test_our_own_agent_may_be_paid_by_settings_or_by_nobody() -> None:
+    put = {"GEMINI_API_KEY": "g"}
+    assert environment("ralph-agent", {"PATH": "/bin"}, put=put).payer == "GEMINI_API_KEY"
+    both = environment("ralph-agent", EVERYTHING, unset=("ANTHROPIC_API_KEY",))
+    assert (both.payer, "ANTHROPIC_API_KEY" in both.removed) == ("OPENAI_API_KEY", True)
+    assert environment("ralph-agent", PLACES, model="openai-chat:m").payer == ""
+    kept = environment("ralph-agent", keep=("OPENAI_API_KEY",), model="anthropic:m")
+    assert kept.values["OPENAI_API_KEY"] == "o"
 
 
 def test_our_own_environment_is_not_changed() -> None:

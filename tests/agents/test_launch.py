@@ -114,8 +114,8 @@ def test_the_argument_vector(kind: str, more: dict[str, Any], words: str) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "stream", "dialect"),
-    [(kind, True, kind) for kind in FOUND_BY_ITSELF]
-    + [(kind, False, "text") for kind in FOUND_BY_ITSELF]
+    [(kind, True, kind) for kind in (*FOUND_BY_ITSELF, "ralph-agent")]
+    + [(kind, False, "text") for kind in (*FOUND_BY_ITSELF, "ralph-agent")]
     + [(kind, True, "text") for kind in ("copilot", "cursor-agent", "goose", "my-agent")],
 )
 def test_the_dialect_is_that_of_the_output_mode(kind: str, stream: bool, dialect: str) -> None:
@@ -148,6 +148,9 @@ def test_codex_writes_its_last_message_into_a_file_in_text_mode_only() -> None:
         ("copilot", "x" * (ARGUMENT_LIMIT + 1), True),
         ("cursor-agent", "--help", False),
         ("goose", "x", True),
+        ("ralph-agent", "x" * ARGUMENT_LIMIT, False),
+        ("ralph-agent", "x" * (ARGUMENT_LIMIT + 1), True),
+        ("ralph-agent", "- a list", True),
         ("my-agent", "x" * ARGUMENT_LIMIT, False),
         ("my-agent", "--help", False),
     ],
@@ -253,6 +256,8 @@ def test_a_flag_with_half_a_quote_is_refused() -> None:
         ("copilot", None, "copilot"),
         ("cursor-agent", None, "cursor-agent"),
         ("goose", None, "goose"),
+        ("ralph-agent", None, "ralph-agent"),
+        ("/opt/ralph-agent", None, "ralph-agent"),
         ("my-agent", None, "text"),
         ("my-agent", "claude", "claude"),
         ("claude", "text", "text"),
@@ -268,8 +273,9 @@ def test_the_kind_is_the_name_of_the_command_unless_settings_say_otherwise(
 def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ConfigError, match="unknown kind 'gpt'") as caught:
         kind_of("claude", "gpt")
-    assert "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, text" in (
-        caught.value.remedy
+    assert (
+        "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, text"
+        in (caught.value.remedy)
     )
 
 
@@ -339,6 +345,15 @@ def test_with_no_agent_at_all_the_remedy_says_what_to_do() -> None:
     with pytest.raises(ConfigError, match="no agent found on PATH") as caught:
         find_command(None, {"PATH": "/nowhere"})
     assert "ralph demo" in caught.value.remedy
+    assert "Or set a key for Ralph's own agent: export ANTHROPIC_API_KEY=" in caught.value.remedy
+
+
+def test_a_key_alone_is_enough_for_our_own_agent_and_every_cli_comes_before(
+    bin_directory: Path,
+) -> None:
+    environ = {"PATH": "/nowhere", "OPENAI_API_KEY": "k"}
+    assert find_command(None, environ) == ("ralph-agent", "--model", "openai:gpt-6.1-sol")
+    assert find_command(None, {**environ, "PATH": str(bin_directory)}) == ("codex",)
 
 
 def test_an_executable_bit_alone_makes_a_command(bin_directory: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from ralph.agents.prices import AS_OF, Listed, known_models, listed, price_words
+from ralph.agents.providers import PROVIDERS, model_of
 from ralph.kernel.limits import Prices
 
 
@@ -21,6 +22,8 @@ from ralph.kernel.limits import Prices
         ("models/gemini-2.5-pro", "gemini-2.5-pro"),
         ("gemini-2.5-flash-09-2025", "gemini-2.5-flash"),
         ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("anthropic/claude-opus-5", "claude-opus-5"),
     ],
 )
 def test_a_model_is_found_by_its_name_with_or_without_a_date(asked: str, found: str) -> None:
@@ -46,7 +49,10 @@ def test_a_model_is_found_by_its_name_with_or_without_a_date(asked: str, found: 
         "gemini-2.5-pro-preview-06-05",
         "pro",
         "auto",
-        "claude-opus-4-8",
+        "claude-opus-4-9",
+        "claude-sonnet-5-5[1m]",
+        "sonnet",
+        "anthropic:claude-opus-5",
         "ｇｐｔ-5",
     ],
 )
@@ -73,15 +79,23 @@ def test_every_entry_is_a_plausible_price(model: str) -> None:
 
 def test_an_agent_is_offered_models_of_its_own() -> None:
     gpt, gemini = known_models("codex"), known_models("gemini")
-    assert (*gpt, *gemini) == known_models()
+    assert (*gpt, *gemini) == tuple(m for m in known_models() if not m.startswith("claude-"))
     assert "gpt-5.5" in gpt
     assert "gemini-2.5-pro" in gemini
     assert known_models("amp") == ()
+    own = known_models("ralph-agent")
+    assert {"anthropic:claude-sonnet-5-5", "openai:gpt-5.5", "google:gemini-2.5-pro"} < {*own}
+    assert [model_of(name).name for name in own] == [*known_models()]
 
 
 def test_a_price_with_steps_is_the_highest() -> None:
     """ADR 22: "never less than it costs": above 200,000 tokens Gemini's Pro costs twice."""
     assert listed("gemini-2.5-pro") == Listed("gemini-2.5-pro", Prices(2.5, 15.0, 0.25, 2.5))
+
+
+def test_the_usual_model_of_each_service_has_a_price() -> None:
+    for service in PROVIDERS.values():
+        assert not service.default_model or listed(service.default_model)
 
 
 def test_where_the_prices_come_from_is_one_line() -> None:

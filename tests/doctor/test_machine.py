@@ -9,6 +9,7 @@ import pytest
 from kits.adapters import has_ended
 from ralph.agents import probe
 from ralph.agents.clis import CLIS, Choice, Environment
+from ralph.agents.providers import OWN
 from ralph.doctor import machine as machine_module
 from ralph.doctor.agents import (
     Candidate,
@@ -218,6 +219,7 @@ OPENCODE = KnownAgent("opencode", "/opencode", "1.0", reports="cost", chosen=Tru
             "has not been tested with it",
         ),
         (TEXT, CheckState.OK, "/bin/mine, spoken to in plain text"),
+        (KnownAgent(OWN, OWN, "0.2.0"), CheckState.OK, "0.2.0, part of Ralph"),
         (KnownAgent("amp", "/a", trouble="exit code 1"), CheckState.WARNING, "/a exit code 1"),
         (
             KnownAgent("amp", "/a", trouble="cannot be started: x", chosen=True),
@@ -237,10 +239,11 @@ def test_each_agent_has_a_line(agent: KnownAgent, state: CheckState, words: str)
 def test_flags_are_told_with_their_reasons_and_who_is_missing() -> None:
     flags = tuple((c.flag, c.why) for c in (Choice("--x", "it has it"), Choice("", "no y")))
     checks = tuple(agent_checks((KnownAgent("codex", "/c", "1.0", flags=flags),)))
-    assert [check.name for check in checks] == ["codex", "codex flags", "not found"]
+    assert [check.name for check in checks] == ["codex", "codex flags", "ralph-agent", "not found"]
     assert checks[1].found == "--x: it has it; no y"
-    assert checks[2].found.startswith("claude, amp, ")
-    assert "text" not in checks[2].found
+    assert checks[2].found.startswith("part of Ralph, and needs a key: export ANTHROPIC_API_KEY=")
+    assert checks[3].found.startswith("claude, amp, ")
+    assert not {"text", "ralph-agent"} & {*checks[3].found.split(", ")}
 
 
 @pytest.mark.parametrize(

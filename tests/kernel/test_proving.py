@@ -242,3 +242,31 @@ def test_a_run_keeps_what_was_proven_in_its_journal() -> None:
     assert state.proof in journal.facts
     assert state.proof is not None
     assert (state.proof.tree, state.commit) == (trees.last, "c0ffee")
+
+
+class Silent(FakeGate):
+    """A gate that finds nothing to look at, unless the work is there."""
+
+    def passed_as(self, case: Case) -> str:
+        return "two tests" if case.snapshot.stand.tree != FakeTrees().look().tree else ""
+
+
+def test_a_gate_tells_what_it_passed_and_that_it_had_nothing_to_look_at() -> None:
+    """The proof names what was looked at, and nothing else."""
+    found = Bench(work="x").prove(FakeGate("lint"), Silent("tests"))
+    assert (found.passed, found.checked) == (("lint", "two tests"), True)
+    assert found.proof is not None
+    assert found.proof.gates == ("lint", "two tests")
+    nothing = Bench().prove(FakeGate("lint"), Silent("tests"))
+    assert (nothing.passed, nothing.checked) == (("lint",), True)
+    assert nothing.proof is not None
+    assert nothing.proof.gates == ("lint",)
+
+
+def test_what_a_gate_has_passed_is_told_though_it_is_not_run_again() -> None:
+    bench = Bench(work="x")
+    formats = bench.gate("format", lambda files: files.update(work="tidy"))
+    tests = Silent("tests", during=lambda _: bench.starts.append(("tests", "")))
+    found = bench.prove(formats, tests)
+    assert found.passed == ("format", "two tests")
+    assert bench.starts.count(("tests", "")) == 1

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from kits.model.protocols import PROTOCOLS, Json
 from ralph.own_agent.protocols import Protocol, protocol
 from ralph.own_agent.talk import Answer, Answers, Call, Reply, Talk, Tool, Words
+from ralph.testing.scripted_model.protocols import PROTOCOLS, Json
 
 NAMES = ("anthropic", "responses", "chat", "google")
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}

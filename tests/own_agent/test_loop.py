@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kits.model.server import ScriptedModel
 from ralph.agents.providers import model_of
 from ralph.kernel.value import replace
 from ralph.own_agent.program import Wishes, work
 from ralph.own_agent.service import service_of
 from ralph.own_agent.talk import Json
+from ralph.testing.scripted_model.server import ScriptedModel
 
 MODELS = ("anthropic:m", "openai:m", "openai-chat:m", "google:m")
 READ = {"name": "read", "input": {"path": "f"}}
@@ -118,6 +118,8 @@ def test_a_question_is_handed_back_once_and_then_asked(model: str, play: Play) -
     assert (played.code, len(played.bodies)) == (0, 2)
     told = play(model, {"text": "<promise>DECIDE: tabs?</promise> Or what?"})
     assert (told.of("question"), len(told.bodies)) == ([], 1)
+    before = {"text": "<response>DONE</response>", "tools": [READ]}
+    assert play(model, before, {"text": "Anything else?"}).of("question") == []
 
 
 def test_an_answer_that_was_cut_goes_on(play: Play) -> None:

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import pytest
 
-from kits.model.server import ScriptedModel
 from kits.talks import talk
 from ralph.agents.providers import PROVIDERS, default_model, model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
 from ralph.own_agent.service import Retry, Service, refusal, service_of
 from ralph.own_agent.talk import Json, Trouble
+from ralph.testing.scripted_model.server import ScriptedModel
 
 MODELS = ("anthropic:m", "openai:m", "openai-chat:m", "google:m")
 

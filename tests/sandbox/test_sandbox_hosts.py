@@ -23,3 +23,19 @@ def test_only_what_names_its_own_provider_counts(
 ) -> None:
     usual = hosts_of(kind, {}, ())
     assert hosts_of(kind, env, flags) == (*usual, *more)
+
+
+@pytest.mark.parametrize(
+    ("model", "env", "host"),
+    [
+        ("anthropic:m", {}, "api.anthropic.com:443"),
+        ("openai:m", {"ANTHROPIC_BASE_URL": "http://localhost:1"}, "api.openai.com:443"),
+        ("google:m", {}, "generativelanguage.googleapis.com:443"),
+        ("openai-chat:m", {"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, "127.0.0.1:11434"),
+        ("openai-chat:a/b", {"OPENAI_BASE_URL": "https://openrouter.ai/api"}, "openrouter.ai:443"),
+    ],
+)
+def test_our_own_agent_calls_the_service_of_its_model(
+    model: str, env: dict[str, str], host: str
+) -> None:
+    assert hosts_of("ralph-agent", env, (), model) == (host,)

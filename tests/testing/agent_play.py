@@ -14,6 +14,7 @@ STREAM = {
     "amp": ["--stream-json", "--dangerously-allow-all", "-x", "do it"],
     "gemini": ["--output-format", "stream-json", "-p", "do it"],
     "opencode": ["run", "--format", "json"],
+    "ralph-agent": ["--output", "json", "-p", "do it"],
     "text": ["do it"],
 }
 

@@ -29,7 +29,9 @@ def events(directory: Path, kind: str, turn: dict[str, Any]) -> list[AgentEvent]
     return [*found, *parser.end()]
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "gemini", "opencode", "text"])
+@pytest.mark.parametrize(
+    "kind", ["claude", "codex", "amp", "gemini", "opencode", "ralph-agent", "text"]
+)
 def test_no_line_is_unknown_and_only_its_own_words_are_the_assistants(
     tmp_path: Path, kind: str
 ) -> None:
@@ -42,14 +44,14 @@ def test_no_line_is_unknown_and_only_its_own_words_are_the_assistants(
     assert said.strip() == "first\nlast\n<response>DONE</response>"
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "opencode"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "opencode", "ralph-agent"])
 def test_tools_end_as_their_commands_did(tmp_path: Path, kind: str) -> None:
     ends = [event for event in events(tmp_path, kind, FULL) if isinstance(event, ToolEnd)]
     assert [end.is_error for end in ends[:2]] == [False, True]
     assert ends[0].output.strip() == "good"
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode", "ralph-agent"])
 @pytest.mark.parametrize("status", [401, 429])
 def test_a_failure_states_its_status(tmp_path: Path, kind: str, status: int) -> None:
     """ADR 11: rate limits and refusals come "from a failure's own fields"."""
@@ -59,7 +61,7 @@ def test_a_failure_states_its_status(tmp_path: Path, kind: str, status: int) -> 
     assert result.failure.status == status
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode", "ralph-agent"])
 def test_a_limit_states_when_it_resets(tmp_path: Path, kind: str) -> None:
     error = {"status": 429, "message": "Rate limit reached", "resets_at": time.time() + 3600}
     (result,) = [e for e in events(tmp_path, kind, {"error": error}) if isinstance(e, Result)]

@@ -33,6 +33,7 @@ NOT_APPLICABLE = {  # so that nothing stops to apply unseen; a new agent may wai
     "copilot": NO_STREAM,
     "cursor-agent": NO_STREAM | {"long prompt", TOOLS_STAY},
     "goose": NO_STREAM,
+    "ralph-agent": {"todo shown", "cost reported", "denied named"},
     "text": NO_STREAM | {"long prompt", "model flag", TOOLS_STAY},
 }
 

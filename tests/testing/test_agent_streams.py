@@ -68,6 +68,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "todo": TODO,
         },
     ),
+    ("ralph-agent/trivial", {"text": "hello <promise>DONE</promise>"}),
+    ("ralph-agent/thinking", {"thinking": "hmm", "text": "hello <promise>DONE</promise>"}),
+    ("ralph-agent/empty-answer", {}),
+    ("ralph-agent/api-400", {"error": {"status": 400, "message": "bad request"}}),
+    ("ralph-agent/api-401", {"error": {"status": 401, "message": "invalid x-api-key"}}),
+    ("ralph-agent/api-429-reset", {"error": {"status": 429, "message": "slow down"}}),
+    ("ralph-agent/refused", {"text": FINISHED, "tools": [{"name": "bash", "is_error": True}]}),
 ]
 
 
@@ -229,6 +236,8 @@ def test_a_plain_agent_prints_its_words_and_nothing_else(tmp_path: Path) -> None
         ("gemini", "interrupted-sigint-group", signal.SIGINT),
         ("gemini", "interrupted-sigterm-group", signal.SIGTERM),
         ("opencode", "interrupted-sigint", signal.SIGINT),
+        ("ralph-agent", "interrupted-sigint", signal.SIGINT),
+        ("ralph-agent", "interrupted-sigterm", signal.SIGTERM),
     ],
 )
 def test_a_signal_ends_a_turn_as_captured(
@@ -237,13 +246,15 @@ def test_a_signal_ends_a_turn_as_captured(
     """docs/facts.md §2: "SIGINT: a result line, exit 0 or 1; SIGTERM: 143, none"."""
     # The tool works as long as the agent lives, so that nothing is left behind.
     work = "while kill -0 $PPID 2>/dev/null; do sleep 0.1; done"
-    turn = {"text": ["step", "never"], "tools": [{"run": work}]}
+    early = [] if kind == "ralph-agent" else ["step"]  # its capture has no words before
+    turn = {"text": [*early, "never"], "tools": [{"run": work}]}
     agent = install_agent(str(tmp_path), [turn], kind=kind)
     begun = {
         "claude": "assistant/tool_use",
         "codex": "item.started/command_execution",
         "gemini": "tool_use",
         "opencode": "text",  # a call that runs is not told
+        "ralph-agent": "action",
     }[kind]
     found = []
     with subprocess.Popen(

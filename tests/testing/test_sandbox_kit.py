@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from kits.sandbox import containment, keeping
+from kits.sandbox import containment, going_on, keeping
 from kits.sandbox.kit import BACKENDS, CHECKS, FAKED, faked, main, tried
 from kits.sandbox.stage import Stage, overlay_is_usable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINMENT = {check.__name__ for check in containment.CHECKS}
 OVERLAYS = {"throws_home_away", "reaches_a_port", "tells_whom_it_refused"}
-KEEPING = {check.__name__ for check in keeping.CHECKS}
+KEEPING = {check.__name__ for check in (*keeping.CHECKS, *going_on.CHECKS)}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
     "srt": OVERLAYS,
-    "sbx": {"too_deep", "holes", *OVERLAYS},
+    "sbx": {"too_deep", "holes", "comes_back", "is_cut_off", *OVERLAYS},
     "docker": {"undone", "spares", "holds", *KEEPING, *OVERLAYS},
     "worktree": CONTAINMENT,
     "direct": {"undone", "spares", "holds", *KEEPING, *CONTAINMENT},
 }
 if os.geteuid():  # a fake machine has no root then
-    NOT_APPLICABLE["sbx"].add("unreadable")
+    NOT_APPLICABLE["sbx"] |= {"unreadable", "goes_on_with_modes"}
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kits.model.server import ScriptedModel
+from ralph.testing.scripted_model.server import ScriptedModel
 
 TURN: dict[str, Any] = {
     "thinking": "hm",
@@ -170,12 +170,11 @@ def test_requests_are_remembered_without_credentials(tmp_path: Path) -> None:
 def test_it_runs_as_a_program(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"text": "${WHO}"}]))
-    command = [sys.executable, "-m", "kits.model.server", "--script", str(script)]
+    command = [sys.executable, "-m", "ralph.testing.scripted_model.server", "--script", str(script)]
     with subprocess.Popen(
         [*command, "--var", "WHO=me"],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parent.parent,  # where the kits are
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

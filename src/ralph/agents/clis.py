@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from ralph.agents.kinds import as_bytes, value_in, without
+from ralph.agents.own import others, program
+from ralph.agents.providers import KEYS, OWN, default_model, model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
 
@@ -333,6 +335,16 @@ def _goose(request: Request) -> Launch:
     return Launch((*argv, "-i", "-"), "text", as_bytes(request.prompt), env=env)
 
 
+def _own(request: Request) -> Launch:
+    """Ralph itself, as `ralph agent`; a path is called as it is."""
+    command = request.command
+    words = (*program(), *command[1:]) if command[0] == OWN else command
+    argv = [*words, *request.flags, *request.model_by("--model")]
+    argv += [] if request.tools else ["--no-tools"]
+    argv += ["--output", "json" if request.stream else "text"]
+    return _prompted(request, argv, request.dialect(OWN), "-p")
+
+
 def _text(request: Request) -> Launch:
     """The prompt is the last argument, or as `agent.promptVia` says; there may be none."""
     argv = (*request.command, *request.flags)
@@ -433,6 +445,16 @@ _ALL = (
         model_flags=(_MODEL,),
     ),
     Cli(
+        OWN,
+        _own,
+        "It asks for no permission; what its guard refuses, guard.allow lets pass.",
+        "Set a key that its service accepts, or name another model: --agent builtin:MODEL.",
+        model_flags=(_MODEL,),
+        reports="tokens",
+        tested=True,
+        one_provider=True,  # that of its model
+    ),
+    Cli(
         "text",
         _text,
         permission_hint="",
@@ -471,14 +493,22 @@ def agent_environment(
     keep: tuple[str, ...] = (),
     unset: tuple[str, ...] = (),
     put: Mapping[str, str] | None = None,
+    model: str | None = None,
 ) -> Environment:
-    """Everything passes but CLAUDECODE and, where one provider pays, all the others' keys."""
+    """Everything passes but CLAUDECODE and, where one provider pays, all the others' keys. Who
+    pays for our own agent follows from its model."""
     unwanted, agent = {"CLAUDECODE"}, CLIS.get(kind, CLIS["text"])
+    keys = agent.keys
     if agent.one_provider:
         unwanted.update(*(cli.keys for cli in _ALL if cli is not agent), _OTHERS)
         unwanted -= _MORE_THAN_A_KEY
+    if agent.kind == OWN:
+        everything = {k: v for k, v in environ.items() if k not in unset} | dict(put or {})
+        own = model_of(model) if model else default_model(everything)
+        keys = own.provider.keys if own else KEYS
+        unwanted = (unwanted | (others(own) if own else set())) - set(keys)
     unwanted = (unwanted - set(keep)) | set(unset)
     values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
-    paying = next((name for name in agent.keys if values.get(name)), None)
+    paying = next((name for name in keys if values.get(name)), None)
     removed = tuple(sorted(unwanted & environ.keys()))
     return Environment(values, removed, paying or (OWN_LOGIN if agent.keys else ""))

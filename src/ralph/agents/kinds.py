@@ -5,10 +5,12 @@ import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 
+from ralph.agents.own import BUILTIN, BY_KEY, own_words
+from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
-KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", "text")
+KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN, "text")
 INSTALLED_BY = {
     "claude": "npm install -g @anthropic-ai/claude-code",
     "codex": "npm install -g @openai/codex",
@@ -29,8 +31,8 @@ def kind_of(command: str, override: str | None = None) -> str:
 
 
 def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The command as an argument vector whose first item is an executable that exists. `npx claude`
-    is two words; a path with a blank in it is one."""
+    """The command as an argument vector whose first item is an executable that exists, or our own
+    agent. `npx claude` is two words; a path with a blank in it is one."""
     if found := installed(command, environ):
         return found
     if command is not None:
@@ -43,27 +45,32 @@ def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, 
 
 
 def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The same; () if it is not there, or without a command, if no known agent is."""
+    """The same; () if it is not there, or without a command, if no known agent is, and no key for
+    our own."""
+    if command is not None and (own := own_words(command, environ)):
+        return own
     path = environ.get("PATH", os.defpath)
     for name in (command,) if command is not None else FOUND_BY_ITSELF:
         if shutil.which(name, path=path):
             return (name,)
+    if command is None:
+        return own_words(None, environ)
     import shlex
 
     try:
-        words = tuple(shlex.split(command or ""))
+        words = tuple(shlex.split(command))
     except ValueError:
         words = ()
     return words if len(words) > 1 and shutil.which(words[0], path=path) else ()
 
 
 def how_to_install(environ: Mapping[str, str]) -> list[str]:
-    """A line for each known agent: what to type to have it."""
+    """A line for each known agent: what to type to have it; and how to do without one."""
     width = max(map(len, INSTALLED_BY))
     lines = [f"  {kind:<{width}}  {words}" for kind, words in INSTALLED_BY.items()]
     if shutil.which("npm", path=environ.get("PATH", os.defpath)) is None:
         lines.append("npm comes with Node.js: https://nodejs.org")
-    return lines
+    return [*lines, f"Or set a key for Ralph's own agent: {BY_KEY}"]
 
 
 def misspelt(command: str, environ: Mapping[str, str]) -> str:
@@ -72,7 +79,7 @@ def misspelt(command: str, environ: Mapping[str, str]) -> str:
         return ""
     import difflib
 
-    agents = [kind for kind in KINDS if kind != "text"]
+    agents = [BUILTIN, *(kind for kind in KINDS if kind != "text")]
     return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
 
 

@@ -120,8 +120,10 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The models whose prices are known."""
     from ralph.agents.prices import known_models
+    from ralph.agents.providers import OWN
 
-    return [CompletionItem(name) for name in known_models() if name.startswith(incomplete)]
+    names = (*known_models(), *(known_models(OWN) if incomplete else ()))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
@@ -135,3 +137,12 @@ def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
         if fitting := sorted((n for n in names if n.startswith(incomplete)), reverse=True):
             return list(map(CompletionItem, fitting[:_MOST_RUNS]))
     return []
+
+
+def sandbox_names(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """The sandboxes of this directory that somebody comes back to."""
+    from ralph.files.state_dir import state_root
+    from ralph.sandbox.kept import all_of
+
+    names = [one.name for one in all_of(state_root(os.environ), os.getcwd())]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

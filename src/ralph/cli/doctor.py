@@ -15,6 +15,7 @@ from typing import TextIO, TypeVar
 
 from ralph.agents.clis import agent_environment
 from ralph.agents.kinds import split_flags
+from ralph.agents.providers import OWN, default_model
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, the_usual
 from ralph.doctor import agents
@@ -134,7 +135,8 @@ def _agents(visit: _Visit) -> Iterable[Check | None]:
     else:
         named = visit.plan.settings.agent.command
         why = f"agent.command in {visit.loaded.origins.get('agent.command')}"
-        taken = f"takes {' '.join(visit.plan.command)} ({why if named else 'first on PATH'})"
+        found = "no other is on PATH" if visit.plan.kind == OWN else "first on PATH"
+        taken = f"takes {' '.join(visit.plan.command)} ({why if named else found})"
         yield ok("ralph run", taken)
     chosen = next((c for c in visit.candidates if c.chosen), None)
     flags = split_flags(_agent_settings(visit.loaded).flags)
@@ -246,13 +248,15 @@ def _candidates(
     env = _agent_settings(loaded).env
     known = {}
     for kind in agents.NAMES:
-        if path := machine.which(kind):
+        own = OWN if kind == OWN and default_model(machine.environ) else None
+        if path := own or machine.which(kind):
             gets = agent_environment(
                 machine.environ, kind, keep=env.keep, unset=env.unset, put=env.set
             )
             known[path] = agents.Candidate(kind, (kind,), path, gets)
     if isinstance(plan, Plan):
-        path = machine.which(plan.command[0]) or plan.command[0]
+        path = plan.command[0] if plan.command[0] == OWN else machine.which(plan.command[0])
+        path = path or plan.command[0]
         known[path] = agents.Candidate(plan.kind, plan.command, path, plan.environment, chosen=True)
     return tuple(known.values())
 

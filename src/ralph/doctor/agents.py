@@ -4,9 +4,12 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 
+import ralph
 from ralph.agents.clis import CLIS, OWN_LOGIN, Environment
 from ralph.agents.kinds import KINDS
+from ralph.agents.own import BY_KEY
 from ralph.agents.probe import Probe
+from ralph.agents.providers import OWN
 from ralph.doctor.checks import Check, KnownAgent, ok, problem, warning
 from ralph.doctor.machine import Machine, ProgramAnswer
 from ralph.git.repository import is_repository
@@ -78,6 +81,8 @@ class Examiner:
 
     def _version(self, candidate: Candidate) -> ProgramAnswer:
         """Asked each time, so that a binary that broke is seen; never of an unknown program."""
+        if candidate.command[0] == OWN:
+            return ProgramAnswer(ralph.__version__)
         if candidate.kind == "text" or not self._may_ask:
             return ProgramAnswer("")
         words = (candidate.path, *candidate.command[1:], "--version")
@@ -93,6 +98,9 @@ def agent_checks(agents: tuple[KnownAgent, ...]) -> Iterator[Check]:
             words = "; ".join(f"{flag}: {why}" if flag else why for flag, why in agent.flags)
             yield ok(f"{agent.kind} flags", words)
     missing = [kind for kind in NAMES if kind not in {agent.kind for agent in agents}]
+    if OWN in missing:
+        missing.remove(OWN)
+        yield ok(OWN, f"part of Ralph, and needs a key: {BY_KEY}")
     if missing:
         yield ok("not found", ", ".join(missing))
 
@@ -105,6 +113,8 @@ def _found(agent: KnownAgent) -> Check:
     doubt = "" if agent.tested else "; Ralph has not been tested with it"
     if agent.kind == "text":
         return ok(os.path.basename(agent.path), f"{agent.path}, spoken to in plain text{doubt}")
+    if agent.path == OWN:
+        return ok(agent.kind, f"{agent.version}, part of Ralph")
     if not agent.version:
         return ok(agent.kind, f"{agent.path}, not asked since agent.probe is false{doubt}")
     return ok(agent.kind, f"{agent.version} at {agent.path}{doubt}")

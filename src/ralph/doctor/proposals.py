@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralph.agents.clis import CLIS, OWN_LOGIN, agent_environment
-from ralph.agents.kinds import installed, kind_of
+from ralph.agents.kinds import installed, kind_of, value_in
+from ralph.agents.own import own_model
+from ralph.agents.providers import OWN
 from ralph.doctor.agents import Candidate, Examiner
 from ralph.doctor.checks import CheckState, KnownAgent
 from ralph.doctor.git import git_identity
 from ralph.doctor.machine import Machine
-from ralph.errors import RalphError
+from ralph.errors import ConfigError, RalphError
 from ralph.files.state_dir import state_root
 from ralph.files.state_home import state_home
 from ralph.git.repository import is_repository
@@ -64,17 +66,19 @@ def look(machine: Machine, command: str | None) -> Proposals:
     agent, login, todo = None, "", []
     if words := installed(command, machine.environ):
         kind = kind_of(words[0])
-        environment = agent_environment(machine.environ, kind)
-        candidate = Candidate(kind, words, machine.which(words[0]) or words[0], environment)
+        model = value_in(words[1:], CLIS[kind].model_flags)
+        environment = agent_environment(machine.environ, kind, model=model)
+        path = None if words[0] == OWN else machine.which(words[0])
+        candidate = Candidate(kind, words, path or words[0], environment)
         root = state_home(machine.environ)
         cache = os.path.join(root, "probes.json") if root else ""
         agent = Examiner(machine, cache, may_ask=True)(candidate)
-        login, remedy = _login(agent, environment.values)
+        login, remedy = _login(agent, environment.values, model)
         todo += [remedy] if remedy else []
     commits = is_repository(machine.workspace) and machine.which("git") is not None
     todo += _git_lacks(machine) if commits else []
     return Proposals(
-        command=command or " ".join(words),
+        command=command or (words[0] if words else ""),
         agent=agent,
         login=login,
         checks=checks_of(machine.workspace, machine.environ),
@@ -84,8 +88,13 @@ def look(machine: Machine, command: str | None) -> Proposals:
     )
 
 
-def _login(agent: KnownAgent, environ: Mapping[str, str]) -> tuple[str, str]:
+def _login(agent: KnownAgent, environ: Mapping[str, str], model: str | None) -> tuple[str, str]:
     """How the agent is paid or logged in, and the remedy if it is not, as far as can be seen."""
+    if agent.kind == OWN:
+        try:
+            own_model(model, environ)
+        except ConfigError as error:
+            return "no key is set", error.remedy
     if agent.credential != OWN_LOGIN:
         return (f"paid by {agent.credential}" if agent.credential else ""), ""
     path = login_path(agent.kind, environ)

@@ -16,7 +16,7 @@ from ralph.git.repository import copy_index, nul_split
 from ralph.git.view import signature
 from ralph.kernel.case import Case
 from ralph.kernel.findings import PROOF, Finding
-from ralph.kernel.ports import Gate, executes
+from ralph.kernel.ports import Gate, executes, passed_as
 from ralph.kernel.value import value
 from ralph.kernel.world import Stand
 
@@ -134,6 +134,9 @@ class InCleanRoom:
 
     def executes(self, case: Case) -> bool:
         return executes(self.gate, case)
+
+    def passed_as(self, case: Case) -> str:
+        return passed_as(self.gate, case)
 
     def check(self, case: Case) -> Iterator[Finding]:
         problem = self.room.prepare(case.state.iteration, case.snapshot.stand)

@@ -134,6 +134,13 @@ def executes(gate: Gate, case: Case) -> bool:
     return not gate.always if said is None else said(case)
 
 
+def passed_as(gate: Gate, case: Case) -> str:
+    """What has passed, in words, by default the gate's name. A gate that found nothing to look at
+    can say so by `passed_as(case)`: "" is no evidence."""
+    said: Callable[[Case], str] | None = getattr(gate, "passed_as", None)
+    return gate.name if said is None else said(case)
+
+
 @value
 class Committed:
     """The result of a commit."""

@@ -10,7 +10,7 @@ from ralph.errors import AbortedError, StateError
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Checked, Checking, Fact, Step
 from ralph.kernel.findings import PROOF, Finding
-from ralph.kernel.ports import Committed, Gate, Gates, Ports, executes, survey
+from ralph.kernel.ports import Committed, Gate, Gates, Ports, executes, passed_as, survey
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Boundary
@@ -64,13 +64,15 @@ class _Proving:
         held = tuple(gate.name for gate in self._law if gate.name not in objects)
         proof = None
         if not self.found and self._all_ran:
-            found = trees.proved(self._ports.clock.now(), self._stand, tuple(self._passed))
+            found = trees.proved(
+                self._ports.clock.now(), self._stand, tuple(filter(None, self._passed))
+            )
             proof = found and replace(found, put_back=tuple(sorted(self._put_back)))
         return replace(
             case,
             snapshot=replace(case.snapshot, stand=self._stand),
             findings=tuple(self.found),
-            passed=(*held, *self._passed),
+            passed=(*held, *filter(None, self._passed)),
             checked=self._all_ran,
             proof=proof,
         )
@@ -82,7 +84,7 @@ class _Proving:
             elif not executes(gate, self._case) or (gate.name, self._stand) not in self._known:
                 self._ask(gate, again=again)
             else:
-                self._passed.append(gate.name)
+                self._passed.append(passed_as(gate, self._case))
 
     def _is_due(self, gate: Gate) -> bool:
         """Command gates run only if the turn ended by itself and nobody asked to stop."""
@@ -97,7 +99,7 @@ class _Proving:
         found = check(gate, self._ports, case)
         self.found += found
         if not found:
-            self._passed.append(gate.name)
+            self._passed.append(passed_as(gate, case))
         if not executes(gate, case):
             return
         self._ask_law()

@@ -314,7 +314,6 @@ class Believed:
 
     contract: Contract
     min_tools: int = 0
-    silent: str = ""  # a gate that had nothing to check
 
     def __call__(self, case: Case) -> Answer | None:
         claim = self.contract.met_by(case.turn)
@@ -322,7 +321,7 @@ class Believed:
             return None
         if case.turn.tools < self.min_tools:
             return None
-        gates = tuple(f"passed: {name}" for name in case.passed if name != self.silent)
+        gates = tuple(f"passed: {name}" for name in case.passed)
         return Accept((f"claimed: {claim.raw}", *(gates or ("no gate is configured",))))
 
 

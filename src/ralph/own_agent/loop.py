@@ -46,11 +46,12 @@ class Agent:
     def work(self, prompt: str) -> str:
         """Work until the model has nothing more to do; its last words. Trouble ends it."""
         self._talk = (Words(prompt),)
-        cut, asked = 0, False
+        cut, asked, claimed = 0, False, False
         while self.steps < self._most_steps:
             self.steps += 1
             reply = self._ask()
             self._talk += (reply,)
+            claimed = claimed or bool(find_claims(reply.text))
             cut = cut + 1 if reply.is_cut else 0
             if cut == _MOST_CUT:
                 return reply.text
@@ -61,7 +62,7 @@ class Agent:
                 self._talk += (Words(words.GO_ON),)
             if calls or cut:
                 continue
-            if not self._tools or not words.asks(reply.text) or find_claims(reply.text):
+            if not self._tools or not words.asks(reply.text) or claimed:
                 return reply.text
             if asked:  # it cannot do without an answer
                 self._tell("question", text=words.question(reply.text))

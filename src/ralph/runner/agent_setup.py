@@ -1,5 +1,6 @@
 """The agent of a run: its permission flags, hooks, environment and files. Only claude takes hooks
-on its command line, and states its context window, which the hooks of the next turns hear of."""
+on its command line, and states its context window, which the hooks of the next turns hear of. Our
+own agent asks the guard by itself."""
 
 import json
 import os
@@ -11,6 +12,7 @@ from ralph.agents.cli_agent import CliAgent, Setup, take_file
 from ralph.agents.clis import unasked
 from ralph.agents.kinds import split_flags, value_in, without
 from ralph.agents.probe import Probe
+from ralph.agents.providers import OWN
 from ralph.agents.turn_files import Filing, NumberedFiles, TurnFiles
 from ralph.hosts.hosts import HOSTS, quickly, with_packages
 from ralph.hosts.protocol import KEPT
@@ -28,7 +30,7 @@ WINDOW_VARIABLE = "CLAUDE_CONTEXT_WINDOW"
 _TAIL = 1 << 18  # bytes of a stream in which its result stands
 _RESULT = re.compile(rb'^\{"type": ?"result".*$', re.MULTILINE)
 _SETTINGS = "--settings"
-_MACHINES = ("sbx", "docker")
+MACHINES = ("sbx", "docker")  # sandboxes where our paths lead nowhere
 
 
 def build_agent(
@@ -77,12 +79,17 @@ def _can_hook(plan: Plan[Any]) -> bool:
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
 
 
+def _asks(plan: Plan[Any]) -> bool:
+    """True for an agent that asks the guard, by a hook of ours or by itself."""
+    return plan.kind == OWN or _can_hook(plan)
+
+
 def _keeps_start(plan: Plan[Any]) -> bool:
     """True if uncommitted work is kept at the start, so that the guard need not be strict."""
     from ralph.git.repository import is_repository
 
     standard = plan.settings.guard.level == "standard"
-    guarded = _is_guarded(plan) and _can_hook(plan)
+    guarded = _is_guarded(plan) and _asks(plan)
     return standard and guarded and is_repository(plan.workspace)
 
 
@@ -123,7 +130,7 @@ def guard_words(plan: Plan[Any]) -> str:
     if not plan.settings.guard.enabled:
         flag = plan.loaded.origins.get("guard.enabled", "").startswith("--")
         return f"Guard: off ({'--no-guard' if flag else 'guard.enabled'})."
-    if _can_hook(plan):
+    if _asks(plan):
         strict = " (strict)" if plan.settings.guard.level == "strict" else ""
         return f"Guard: on for shell commands{strict}."
     if plan.kind == "claude":
@@ -154,10 +161,10 @@ def hook_notes(plan: Plan[Any]) -> list[str]:
 
 def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
     """Variables that tell hooks, also installed ones, whether the guard is on and which hooks the
-    run brings itself: each runs once."""
+    run brings itself: each runs once. Our own agent asks the guard unless it is told not to."""
     guard = {}
-    if _is_open(plan):
-        guard = {"RALPH_GUARD": "1" if plan.settings.guard.enabled else "0"}
+    if _is_open(plan) or plan.kind == OWN:
+        guard = {"RALPH_GUARD": "1" if _is_guarded(plan) else "0"}
     if _keeps_start(plan):
         from ralph.git.checkpoint.start_ref import is_kept, start_ref
 
@@ -183,7 +190,7 @@ def _is_guarded(plan: Plan[Any]) -> bool:
 
 def _is_elsewhere(plan: Plan[Any]) -> bool:
     """True if the agent works on a machine of its own, where our paths lead nowhere."""
-    return plan.sandbox is not None and plan.sandbox.backend in _MACHINES
+    return plan.sandbox is not None and plan.sandbox.backend in MACHINES
 
 
 def _is_open(plan: Plan[Any]) -> bool:

@@ -116,8 +116,15 @@ def _of_nobody(project: str, terms: Terms) -> Iterator[Remains]:
             age = terms.now - _last_written(path)
             owned = any(name.startswith(f"{run}-") for run in runs)
             owned = owned or _is_landing(path) or is_held(os.path.join(path, layer_store.LOCK))
-            if not owned and age >= terms.older:
-                yield Remains(name, project, SANDBOX, age, "", (path,), (), size_of(path))
+            if owned or age < terms.older:
+                continue
+            workspace = layer_store.record_of(path).get("project", "")
+            if workspace and os.path.isdir(workspace):
+                name = name.removeprefix(layer_store.NAMED)  # noqa: PLW2901  as people call it
+                words = f"you named it: ralph sandbox discard {name} -C {workspace}"
+                yield Remains(name, project, SANDBOX, age, workspace, kept=words)
+                continue
+            yield Remains(name, project, SANDBOX, age, "", (path,), (), size_of(path))
     for name in directories(os.path.join(project, _REMOVED)):
         path = os.path.join(project, _REMOVED, name)
         yield Remains(name, project, _REMOVED, 0.0, "", (path,), (), size_of(path))

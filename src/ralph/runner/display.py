@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from ralph.agents.clis import Launch
+from ralph.agents.providers import OWN
 from ralph.files.disk_use import measure, size_note
 from ralph.files.state_dir import is_inside
 from ralph.journal.journal import JOURNAL, FileJournal
@@ -137,7 +138,7 @@ class Display:
             payer = f"; paid by {environment.payer}" if environment.payer else ""
             withheld = ", ".join(environment.removed)
             tail = f"; not passed on: {withheld}" if withheld else ""
-            console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
+            console.note(f"Agent: {agent_words(plan)}{payer}{tail}")
             if plan.price_words and plan.settings.stream_agent_output:
                 console.note(f"Prices: {plan.price_words}")
             if is_inside(plan.state_root, plan.workspace):
@@ -156,6 +157,14 @@ class Display:
         argv, _ = launch.shown(order.prompt)
         self.console.debug(f"Agent command: {shlex.join(argv)}")
         self.console.prompt(order.prompt)
+
+
+def agent_words(plan: Plan[Any]) -> str:
+    """How the agent is called; of our own the model, and why it is taken where nobody named it."""
+    if plan.command[0] != OWN:
+        return f"{shlex.join(plan.command)} ({plan.kind})"
+    chosen = "" if plan.settings.agent.command else ", since no other agent is on PATH"
+    return f"{OWN} with {plan.model}{chosen}"
 
 
 def merged(plan: Plan[Any]) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
 from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
+from ralph.agents.own import own_model, own_words
+from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
@@ -14,11 +16,11 @@ from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.notify.notifier import notify_problem
 from ralph.runner.invocation import Invocation
-from ralph.runner.money import limit_of_money, prices_of, uncounted
+from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
-from ralph.settings.schema import AgentSettings, Settings
+from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
@@ -48,11 +50,10 @@ def planned(
     tasks = backlog()
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
-    settings, agent = loaded.settings, loaded.settings.agent
-    command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
-    kind = kind_of(command[0], agent.kind)
-    cli = CLIS[kind]
-    prices, words = prices_of(settings, cli, command)
+    settings = loaded.settings
+    command, cli, environment = _agent(invocation, settings, over=terms.over)
+    kind = cli.kind
+    prices, words = prices_of(settings, cli, command, environment.values)
     if not terms.over:
         limit, priced = limit_of_money(loaded, terms.money), prices is not None
         if limit and (why := uncounted(settings, cli, command[0], kind, priced=priced)):
@@ -76,7 +77,7 @@ def planned(
         command=command,
         kind=kind,
         cli=cli,
-        environment=_environment(invocation, agent, command[0]),
+        environment=environment,
         state_root=root,
         scope=here,
         project=project_dir(root, here),
@@ -87,20 +88,41 @@ def planned(
     )
 
 
+def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
+    """The agent's command. A path is the project's, also for a program that works elsewhere."""
+    here, find = invocation.workspace, named_command if over else find_command
+    is_path = command is not None and os.sep in command and not os.path.isabs(command)
+    if is_path and here != os.getcwd() and not own_words(command, {}):
+        command = os.path.join(here, command or "")
+    return find(command, invocation.environ)
+
+
 def _permission_hint(cli: Cli, loaded: Loaded) -> str:
     """What to do about denied permissions; where there are no settings, `ralph init` does it."""
     hint = cli.permission_hint
     return hint if loaded.files or not hint else f"{hint} To have it proposed: ralph init"
 
 
-def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:
-    return agent_environment(
-        invocation.environ,
-        agent.kind or os.path.basename(command).lower(),
+def _agent(
+    invocation: Invocation, settings: Settings, *, over: bool
+) -> tuple[tuple[str, ...], Cli, Environment]:
+    """The agent's command, which names the model that our own will use; and its environment."""
+    environ, agent = invocation.environ, settings.agent
+    command = _command(invocation, agent.command, over=over)
+    cli = CLIS[kind_of(command[0], agent.kind)]
+    asked = asked_model(settings, cli, command)
+    environment = agent_environment(
+        environ,
+        agent.kind or os.path.basename(command[0]).lower(),
         keep=agent.env.keep,
         unset=agent.env.unset,
         put=agent.env.set,
+        model=asked,
     )
+    if cli.kind == OWN and not over:
+        model = own_model(asked, environment.values)
+        command = command if asked else (*command, "--model", str(model))
+    return command, cli, environment
 
 
 def _refuse_what_cannot_work(

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.hosts.hosts import SOURCE
 from ralph.kernel.value import replace
-from ralph.runner.agent_setup import guard_words
+from ralph.runner.agent_setup import MACHINES, guard_words
 from ralph.runner.plan import DIRECT, LoopWork, Plan, Sandboxing
 from ralph.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy, is_within
+from ralph.sandbox.network import on_the_network
 from ralph.sandbox.tools import PRIVATE, is_hidden
 from ralph.text.words import listed
 
@@ -39,6 +41,11 @@ def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:
 
     policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(plan.settings.sandbox, plan.workspace, policy)
+    if found.name in MACHINES and any(one.command[0] == OWN for one in plan.agents):
+        raise ConfigError(
+            f"{OWN} cannot work in {found.name}, a machine without this Ralph",
+            "Take another sandbox (ralph sandbox probe), or another agent: --agent COMMAND",
+        )
     network = _network(plan, found.name, found.can)
     # No agent of the run needs these; guardrails see what the agents see.
     agents = [(a.kind, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
@@ -76,18 +83,8 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     own: list[str] = []
     for one in plan.agents:
         flags = (*one.command[1:], *split_flags(one.settings.agent.flags))
-        own += hosts_of(one.kind, one.environment.values, flags)
+        own += hosts_of(one.kind, one.environment.values, flags, one.model)
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
-
-
-def on_the_network(name: str, wish: Network | None, whom: str) -> Network:
-    """The network of a sandbox that cannot keep anybody off it; a wish for less is refused."""
-    if wish not in (None, ON):
-        raise ConfigError(
-            f"{name} cannot keep {whom} off the network",
-            "Use overlay, or say that it may call everybody: --network on",
-        )
-    return ON
 
 
 def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | None":
@@ -124,7 +121,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
 def _visible(plan: Plan[Any]) -> tuple[str, ...]:
     """Directories of the agents' programs, and of ours for hooks, also in a temporary directory."""
     places = [place for one in plan.agents for place in _places(one.command[0], plan.environ)]
-    if plan.loop.hooks:
+    if plan.loop.hooks or any(one.kind == OWN for one in plan.agents):
         places += filter(is_hidden, (SOURCE, sys.prefix, sys.base_prefix))
     return tuple(dict.fromkeys(places))
 

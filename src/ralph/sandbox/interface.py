@@ -61,6 +61,7 @@ class SandboxPolicy:
     # thrown away. "": it is as read only as the rest of the host.
     home: str = ""
     name: str = ""  # of the layer, for who comes after us; "" is one that is its own
+    kept: bool = False  # somebody comes back to the layer of that name, or does so now
     host_commits: bool = False  # what is done in it; nobody there needs to
     awake: bool = False  # more of the kind follow: a machine need not be stopped till `rest`
 
@@ -148,3 +149,4 @@ class CommandResult:
     code: int
     output: bytes
     error: bytes
+    late: bool = False  # it was ended, since it took too long

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+from ralph.agents.providers import OWN, model_of
+from ralph.errors import ConfigError
 from ralph.sandbox.interface import ON, Network
 
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,9})?")
@@ -71,9 +73,27 @@ def _wrong(host: str) -> str:
     return ""
 
 
-def hosts_of(kind: str, env: Mapping[str, str], flags: Iterable[str]) -> tuple[str, ...]:
-    """Hosts, some with a port, that this kind of agent calls in this environment."""
+def on_the_network(
+    name: str, wish: Network | None, whom: str, allow: str = "--network on"
+) -> Network:
+    """The network of a sandbox that cannot keep anybody off it; a wish for less is refused."""
+    if wish not in (None, ON):
+        raise ConfigError(
+            f"{name} cannot keep {whom} off the network",
+            f"Use overlay, or say that it may call everybody: {allow}",
+        )
+    return ON
+
+
+def hosts_of(
+    kind: str, env: Mapping[str, str], flags: Iterable[str], model: str = ""
+) -> tuple[str, ...]:
+    """Hosts, some with a port, that this kind of agent calls in this environment. Our own calls one
+    place, that of its model."""
     urls = [env[name] for name in _NAMED_BY.get(kind, ()) if name in env]
+    if kind == OWN and model:
+        service = model_of(model).provider
+        urls.append(env.get(service.url_variable) or service.url)
     urls += [url for flag in flags for url in _IN_FLAGS.findall(flag)]
     found = [*_PROVIDERS.get(kind, ())]
     for url in urls:

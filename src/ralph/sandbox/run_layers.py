@@ -16,7 +16,7 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Child, Command, Exit, Reader
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends.base import Backend, Sandbox
+from ralph.sandbox.backends.base import Backend, OpenSandbox
 from ralph.sandbox.changes import landing
 from ralph.sandbox.credentials import Login
 from ralph.sandbox.interface import CommitResult, SandboxPolicy
@@ -38,8 +38,8 @@ class RunLayers:
     most_grace: float
     tell: Callable[[str], None] = lambda _: None
     _turn: str = ""  # the layer of the turn under way; "" for one that leaves nothing
-    _box: Sandbox | None = None  # the turn's
-    _last: Sandbox | None = None  # that was opened
+    _box: OpenSandbox | None = None  # the turn's
+    _last: OpenSandbox | None = None  # that was opened
     _refused: tuple[str, ...] = ()
     _lacks: str = ""  # what was told of it
 
@@ -148,7 +148,7 @@ class RunLayers:
         child.wait(lambda: Cut("it takes too long", 0.0) if child.seconds() > _PATIENCE else None)
         return bytes(output)
 
-    def _open(self, name: str) -> Sandbox:
+    def _open(self, name: str) -> OpenSandbox:
         box = self.backend.open(self.project, replace(self.policy, name=name, awake=True))
         self._last = box
         if box.capabilities.lacks != self._lacks:
@@ -197,7 +197,7 @@ class _Visit(Child):
     """A child in a sandbox of its own, which is kept when the child has ended by itself."""
 
     def __init__(
-        self, box: Sandbox, child: Child, most_grace: float, tell: Callable[[str], None]
+        self, box: OpenSandbox, child: Child, most_grace: float, tell: Callable[[str], None]
     ) -> None:
         super().__init__(child.handle, child.started, child.readers, most_grace)
         self._box = box

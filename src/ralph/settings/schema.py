@@ -214,7 +214,11 @@ class LoopSettings(SettingsGroup, frozen=True):
         PositiveSeconds, doc("Seconds after which a completion check has failed.")
     ] = 600
     test_command: Annotated[
-        Word, doc("The command before the text of a test_passing check with grep.")
+        Word,
+        doc(
+            "The command before the text of a test_passing check with grep. If it is given, it "
+            "also runs the tests named after the id of a task that says nothing else completes it."
+        ),
     ] = "npm test -- --grep"
 
 

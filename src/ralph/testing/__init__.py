@@ -1,1 +1,4 @@
-"""Fakes, and a scripted agent, for outsiders who test agents. Public: `fakes`, `scripted_agent`."""
+"""Fakes, a scripted agent and a scripted model, for outsiders who test agents.
+
+Public: `fakes`, `scripted_agent`, `scripted_model`.
+"""

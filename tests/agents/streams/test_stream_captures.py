@@ -9,7 +9,7 @@ from ralph.agents.streams.collect import Collector
 from ralph.agents.streams.framing import Framer
 from ralph.kernel.events import AgentEvent, Progress, Result, Text, ToolEnd, ToolStart, Unknown
 
-KINDS = ["claude", "codex", "gemini", "opencode"]
+KINDS = ["claude", "codex", "gemini", "opencode", "ralph-agent"]
 ALL = [(kind, case) for kind in KINDS for case in cases(kind)]
 PROMISE, RESPONSE = "<promise>DONE</promise>", "<response>DONE</response>"
 CUT_OFF = {
@@ -23,6 +23,7 @@ CUT_OFF = {
     ("gemini", "interrupted-sigterm-group"),  # exit code 0
     ("opencode", "interrupted-sigint"),
     ("opencode", "interrupted-sigint-group"),
+    ("ralph-agent", "interrupted-sigterm"),
 }
 
 # Case: status, beginning of the message.
@@ -57,6 +58,12 @@ FAILURES = {
     ("opencode", "api-429"): (429, "Rate limit reached"),
     ("opencode", "content-filter"): (None, "The response was blocked by the provider's"),
     ("opencode", "permission-rejected"): (None, "no permission for bash"),
+    ("ralph-agent", "api-400"): (400, "bad request"),
+    ("ralph-agent", "api-401"): (401, "invalid x-api-key"),
+    ("ralph-agent", "api-429"): (429, "slow down"),
+    ("ralph-agent", "api-429-reset"): (429, "slow down"),
+    ("ralph-agent", "interrupted-sigint"): (None, "interrupted"),
+    ("ralph-agent", "model-refusal"): (400, "the model refused: "),
 }
 
 # What the model said in the cases that do not fail; docs/facts.md §4: the false completions.
@@ -79,6 +86,10 @@ CLAIMS = {
     ("opencode", "stdin-prompt"): [PROMISE, RESPONSE],
     ("opencode", "compaction"): [PROMISE],  # the summary quotes the prompt: that is no claim
     ("opencode", "subagent"): [],  # its words come back as a tool's output
+    ("ralph-agent", "success"): [PROMISE, RESPONSE],
+    ("ralph-agent", "trivial"): [PROMISE],  # the result repeats it
+    ("ralph-agent", "stream-cut"): [PROMISE, RESPONSE],
+    ("ralph-agent", "question"): [],
 }
 
 # Case: tools, failed tools, input, output and cached tokens, cost, denied tools.
@@ -94,6 +105,15 @@ TURNS = {
     ("opencode", "permission-denied"): (1, 1, 200, 40, 0, 0.0012, ()),
     ("opencode", "compaction"): (2, 0, 29300, 560, 0, 0.0963, ()),
     ("opencode", "api-401"): (0, 0, 0, 0, 0, None, ()),
+    **{
+        ("ralph-agent", case): (6, 0, 700, 140, 1200, None, ())
+        for case in ("success-openai", "success-chat", "success-google")
+    },
+    # Anthropic's input excludes what was read from the cache.
+    ("ralph-agent", "success"): (6, 0, 1900, 140, 1200, None, ()),
+    ("ralph-agent", "tool-error"): (3, 3, 200, 40, 0, None, ()),
+    ("ralph-agent", "refused"): (1, 1, 200, 40, 0, None, ()),
+    ("ralph-agent", "interrupted-sigterm"): (1, 0, 100, 20, 0, None, ()),
 }
 
 

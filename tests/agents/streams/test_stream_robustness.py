@@ -13,7 +13,7 @@ from ralph.agents.streams.text import TextParser
 from ralph.kernel.events import AgentEvent, Text, ToolEnd, Unknown
 
 KINDS = [*DIALECTS, "some-other-agent"]
-JSON_KINDS = ["amp", "claude", "codex", "gemini", "opencode"]
+JSON_KINDS = ["amp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
 
 # Values of any shape whose keys and words are those the dialects know.
 KEYS = """type subtype message content text thinking id name input tool_use_id is_error model error
@@ -22,14 +22,15 @@ KEYS = """type subtype message content text thinking id name input tool_use_id i
     arguments thread_id parent_tool_use_id todos questions taskId num_turns query
     role delta tool_id parameters output severity stats total_tokens cached code
     part sessionID state tool callID reason tokens cost synthetic metadata exit data statusCode
-    responseHeaders retry-after"""
+    responseHeaders retry-after session action args usage retry_after resets_at attempt of why"""
 WORDS = """assistant user system result rate_limit_event stream_event text thinking tool_use
     tool_result init api_retry hook_response notification rejected TodoWrite TaskCreate TaskUpdate
     TaskList AskUserQuestion thread.started item.started item.updated item.completed turn.completed
     turn.failed error agent_message reasoning command_execution file_change mcp_tool_call
     web_search todo_list failed deleted message success warning write_todos write_file
     tool_not_registered policy_violation step_start step_finish stop tool-calls length
-    content-filter completed cancelled todowrite invalid bash"""
+    content-filter completed cancelled todowrite invalid bash session action
+    action_result used retry progress question git eval"""
 keys, words = st.sampled_from(KEYS.split()), st.sampled_from(WORDS.split())
 scalars = words | st.sampled_from(
     [None, True, 0, -1, 2**70, 0.5, float("nan"), "", "\ud83d", "é\n"]
@@ -90,6 +91,7 @@ def test_arbitrary_json(values: list[object]) -> None:
         ("codex", "codex/success-bypass"),
         ("gemini", "gemini/success"),
         ("opencode", "opencode/compaction"),
+        ("ralph-agent", "ralph-agent/success"),
     ],
 )
 @settings(max_examples=examples(50), deadline=None)
@@ -118,6 +120,7 @@ SAID: dict[str, list[object]] = {  # by the assistant; gemini says it letter by 
         {"type": "text", "sessionID": "s", "part": {"text": DONE}},
         {"type": "step_finish", "sessionID": "s", "part": {"reason": "stop"}},
     ],
+    "ralph-agent": [{"type": "text", "text": DONE}],
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+OWN = "ralph-agent"  # it is Ralph: nothing has to be installed
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ def claude_env(url: str) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "1",
     }
+
+
+def own_env(url: str) -> dict[str, str]:
+    """Keys and places of all services that it can call."""
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+    places = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+    return {**dict.fromkeys(keys, "dummy"), **dict.fromkeys(places, url)}
 
 
 def codex_flags(url: str) -> tuple[str, ...]:
@@ -90,6 +98,11 @@ CLIS = {
         settle_in=gemini_home,
         autonomy="--yolo",
         shell=shell_tool("run_shell_command", "command", description="work"),
+    ),
+    OWN: Cli(
+        env=lambda url: {"ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": url},
+        autonomy="--tools",  # it always works unattended
+        shell=shell_tool("bash", "command"),
     ),
     "opencode": Cli(
         env=lambda _: {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},

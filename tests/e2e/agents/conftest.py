@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.clis import CLIS
+from agents.clis import CLIS, OWN
 from agents.real_agents import World
-from kits.model.server import ScriptedModel
+from ralph.testing.scripted_model.server import ScriptedModel
 
 NODE = shutil.which("node")  # asked before the guard makes PATH quiet
 IN_CI = os.environ.get("CI") == "true"
@@ -34,10 +34,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def world(kind: str, agents_bin: str, tmp_path: Path, repo: Path) -> Iterator[World]:
+def world(kind: str, request: pytest.FixtureRequest, tmp_path: Path, repo: Path) -> Iterator[World]:
     """A repository, a model and a real agent. Whatever a run leaves behind fails the test."""
     node = [os.path.dirname(NODE)] if NODE else []
-    path = os.pathsep.join([agents_bin, os.environ["PATH"], *node])
+    installed = [] if kind == OWN else [request.getfixturevalue("agents_bin"), *node]
+    path = os.pathsep.join([*installed, os.environ["PATH"]])
     with ScriptedModel([]) as model:
         world = World(kind, tmp_path, repo, path, model)
         world.configure()

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.clis import CLIS, Cli, Json, write_json
-from kits.model.script import Script, user_text
-from kits.model.server import ScriptedModel
+from ralph.testing.scripted_model.script import Script, user_text
+from ralph.testing.scripted_model.server import ScriptedModel
 
 DONE = "<response>DONE</response>"
 PROMPT = "Write hello.txt."

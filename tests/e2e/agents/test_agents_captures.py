@@ -3,15 +3,16 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agents.clis import CLIS, Json
+from agents.clis import CLIS, Json, own_env
 from agents.real_agents import PATIENCE, World
-from kits.model.script import Script
 from ralph.agents.streams.dialects import parser_for
+from ralph.testing.scripted_model.script import Script
 
 pytestmark = pytest.mark.agents
 
@@ -27,6 +28,11 @@ CASES = {
     ),
     "gemini": ("success", "trivial", "api-400", "api-401", "api-429-given-up"),
     "opencode": ("success", "trivial", "api-400", "api-429"),
+    "ralph-agent": (
+        *("success", "success-openai", "success-chat", "success-google", "tool-error", "refused"),
+        *("question", "api-401", "api-429", "api-429-reset", "api-529-passed", "stream-cut"),
+        *("model-refusal", "empty-answer"),
+    ),
 }
 
 
@@ -47,10 +53,14 @@ def call(world: World, captured: list[str]) -> "subprocess.CompletedProcess[byte
     """Call the CLI as it was called for the capture, with our model in its place."""
     url = world.model.url
     argv = [re.sub(r"http://127\.0\.0\.1:\d+", url, word) for word in captured]
+    env = {**world.environment(), **world.cli.env(url)}
+    if argv[0] == "ralph":
+        argv[:1] = [sys.executable, "-m", "ralph"]
+        env |= own_env(url)
     return subprocess.run(
         argv,
         cwd=world.repo,
-        env={**world.environment(), **world.cli.env(url)},
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE,

@@ -80,6 +80,7 @@ def test_a_message_turn_that_fails_commits_nothing(committing: World) -> None:
     assert world.git("status", "--porcelain") == "?? hello.txt"
 
 
+@pytest.mark.parametrize("kind", WRITES)
 def test_a_message_turn_can_change_nothing(committing: World) -> None:
     """ADR 8: it has no tools, although `agent.flags` let every tool run; what it tries costs."""
     world = committing

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agents.clis import Json
+from agents.clis import OWN, Json
 from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
@@ -15,7 +15,7 @@ OVERLOADED = {"error": {"status": 529, "type": "overloaded_error", "message": "O
 REFUSED = {"error": {"status": 401, "type": "authentication_error", "message": "invalid key"}}
 # opencode tries for a minute unless it is told when to come back; gemini is never told.
 unstated = pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
-stated = pytest.mark.parametrize("kind", ["claude", "codex", "opencode"])
+stated = pytest.mark.parametrize("kind", ["claude", "codex", "opencode", OWN])
 
 
 def broken() -> Json:
@@ -106,7 +106,7 @@ def limited_until(kind: str, reset: int) -> Json:
     if kind == "codex":
         words = "Rate limit reached. Please try again in 1s."
         return {"stream_error": {"type": "rate_limit_exceeded", "message": words}, "times": 2}
-    if kind == "opencode":
+    if kind in ("opencode", OWN):
         return {"error": {**LIMITED["error"], "headers": {"retry-after": "1"}}, "times": 6}
     name = "anthropic-ratelimit-unified"
     headers = {f"{name}-status": "rejected", f"{name}-reset": str(reset)}

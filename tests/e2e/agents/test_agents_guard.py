@@ -1,6 +1,7 @@
 """The guard as a hook of the real agents: a refused command does not run, and the model reads why.
 
-ADR 25; how the hosts call it stands in docs/facts.md §4. opencode has no such hook.
+ADR 25; how the hosts call it stands in docs/facts.md §4. opencode has no such hook; our own agent
+asks by itself.
 """
 
 import json
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.clis import Json, write_json
+from agents.clis import OWN, Json, write_json
 from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
@@ -82,7 +83,7 @@ def git_log(world: World) -> str:
     ).stdout
 
 
-@pytest.mark.parametrize("kind", ["claude"])
+@pytest.mark.parametrize("kind", ["claude", OWN])
 @pytest.mark.parametrize("words", [(), ("--no-sandbox",)])
 def test_a_run_in_place_is_guarded(world: World, words: tuple[str, ...]) -> None:
     """ADR 25: where nothing contains it, claude takes the guard from its command line."""
@@ -94,7 +95,7 @@ def test_a_run_in_place_is_guarded(world: World, words: tuple[str, ...]) -> None
     assert "guard: refused (git-history)" in world.asked(1)
 
 
-@pytest.mark.parametrize("kind", ["claude"])
+@pytest.mark.parametrize("kind", ["claude", OWN])
 def test_local_history_is_free_since_the_run_has_kept_what_there_was(world: World) -> None:
     (world.repo / "mine").write_text("mine\n")
     lost = "git commit -q --amend --allow-empty -m other && rm mine"
@@ -106,7 +107,7 @@ def test_local_history_is_free_since_the_run_has_kept_what_there_was(world: Worl
     assert world.git("show", f"{refs}:mine") == "mine"
 
 
-@pytest.mark.parametrize("kind", ["claude"])
+@pytest.mark.parametrize("kind", ["claude", OWN])
 def test_a_person_may_go_without(world: World) -> None:
     world.plays(world.shell("git commit --amend --allow-empty -m o; touch amended"), {"text": DONE})
     run = world.run("-m", "1", "--no-guard")

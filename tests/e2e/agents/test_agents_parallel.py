@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agents.clis import Json
+from agents.clis import OWN, Json
 from agents.real_agents import Run, World
-from kits.model.script import Script
 from kits.sandbox.stage import overlay_is_usable
+from ralph.testing.scripted_model.script import Script
 
 COMPLETE = {"text": "<promise>COMPLETE</promise>"}
 IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
 
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.parametrize("kind", ["claude", "codex"]),
+    pytest.mark.parametrize("kind", ["claude", "codex", OWN]),
     pytest.mark.parametrize("where", ["in-place", pytest.param("overlay", marks=IN_OVERLAY)]),
 ]
 

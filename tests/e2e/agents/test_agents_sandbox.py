@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.clis import Json
+from agents.clis import OWN, Json
 from agents.real_agents import PATIENCE, PROMPT, World
 from kits.sandbox.stage import overlay_is_usable
+from ralph.agents.own import program
 
 pytestmark = [
     pytest.mark.agents,
@@ -31,6 +32,7 @@ CALLS = {  # how each is called; the prompt goes by standard input
     "codex": "codex exec --json --skip-git-repo-check",
     "gemini": "gemini --output-format stream-json",
     "opencode": "opencode run --format json",
+    OWN: shlex.join((*program(), "--model", "anthropic:scripted", "--output", "json")),
 }
 
 
@@ -77,7 +79,7 @@ def tried(world: World, who: tuple[str, ...], place: Path, *flags: str) -> Json:
     subprocess.run(("chown", "-R", f"--reference={project}", str(place)), check=True)
     before = sorted(os.listdir(place))
     url = world.model.url
-    words = [*CALLS[world.kind].split(), *flags]
+    words = [*shlex.split(CALLS[world.kind]), *flags]
     for flag in world.cli.flags(url):
         words += shlex.split(flag) if flag.startswith("-") else [flag]
     directories = world.path.split(os.pathsep)
@@ -115,8 +117,8 @@ def test_an_agent_works_in_an_overlay(world: World, who: tuple[str, ...], place:
     assert found["changes"] == ["hello.txt"], found["said"]
     assert "ralph.invalid" in found["refused"]
     assert not found["lacks"]
-    # It kept its settings and sessions at home, in there.
-    assert len(found["at_home"]) > len(["project", ".local"])
+    # It kept its settings and sessions at home, in there; our own keeps none.
+    assert (len(found["at_home"]) > len(["project", ".local"])) is (world.kind != OWN)
     assert len(world.model.main_calls()) == 2
 
 

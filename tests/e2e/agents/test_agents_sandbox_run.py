@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from agents.clis import OWN
 from agents.real_agents import DONE, World
 from kits.sandbox.stage import overlay_is_usable
 
@@ -13,7 +14,7 @@ pytestmark = [
 ]
 
 # The others are held against the sandbox itself, in test_agents_sandbox.
-both = pytest.mark.parametrize("kind", ["claude", "codex"])
+both = pytest.mark.parametrize("kind", ["claude", "codex", OWN])
 
 
 def in_sandbox(world: World) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from agents.clis import OWN
 from agents.real_agents import PROMPT, Run, World
 from ralph.loops.supervise.run_info import RunInfo, read_run_info
 
-pytestmark = [pytest.mark.agents, pytest.mark.parametrize("kind", ["claude", "codex"])]
+pytestmark = [pytest.mark.agents, pytest.mark.parametrize("kind", ["claude", "codex", OWN])]
 
 MARK = 'touch "$TASK_FOLDER/DONE"'
 AGAIN = f"Continue working on the following:\n\n{PROMPT}"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agents.clis import Json
+from agents.clis import OWN, Json
 from agents.real_agents import Run, World
 from kits.sandbox.stage import overlay_is_usable
 
@@ -20,7 +20,7 @@ IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine al
 
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.parametrize("kind", ["claude", "codex"]),
+    pytest.mark.parametrize("kind", ["claude", "codex", OWN]),
     pytest.mark.parametrize("where", ["in-place", pytest.param("overlay", marks=IN_OVERLAY)]),
 ]
 
@@ -45,6 +45,9 @@ def write(world: World, name: str, text: str) -> Json:
     if world.kind == "claude":
         given: object = {"file_path": str(world.repo / name), "content": f"{text}\n"}
         return {"tools": [{"name": "Write", "input": given}], "usage": USAGE}
+    if world.kind == OWN:
+        written = {"name": "write", "input": {"path": name, "content": f"{text}\n"}}
+        return {"tools": [written], "usage": USAGE}
     patch = f"*** Begin Patch\n*** Add File: {name}\n+{text}\n*** End Patch\n"
     return {"tools": [{"name": "apply_patch", "input": patch}], "usage": USAGE}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from run_support import RALPH, Done, Json, ralph
 
-from kits.model.server import ScriptedModel
+from ralph.testing.scripted_model.server import ScriptedModel
 
 KEY = "sk-proj-0123456789abcdefghijklmnop"
 SLEEP = {"tools": [{"name": "bash", "input": {"command": "echo $$$$ > pid; sleep 600; :"}}]}

@@ -90,7 +90,8 @@ def test_the_agents_for_programs(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-to-be-shown")
     monkeypatch.setenv("OPENAI_API_KEY", "neither-is-this")
     report, checks = told(here)
-    claude, goose = report["agents"]
+    claude, goose, own = report["agents"]
+    assert (own["kind"], own["credential"]) == ("ralph-agent", "ANTHROPIC_API_KEY")
     assert claude == {
         "kind": "claude",
         "path": f"{agents}/claude",
@@ -292,3 +293,22 @@ def test_nothing_is_written_into_the_workspace(here: Here, repo: Path, agents: P
     here("doctor")
     assert sorted(repo.rglob("*")) == before
     assert sorted(os.listdir(os.environ["RALPH_STATE_DIR"])) == ["probes.json"]
+
+
+def test_our_own_agent_needs_a_key_and_then_it_is_taken(
+    here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = told(here)[1]
+    assert "part of Ralph, and needs a key" in checks["Agents/ralph-agent"]["found"]
+    assert "ralph-agent" not in checks["Agents/not found"]["found"]
+    assert "Or set a key for Ralph's own agent" in checks["Agents/ralph run"]["remedy"]
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    report, checks = told(here)
+    assert checks["Agents/ralph-agent"]["found"] == f"{__version__}, part of Ralph"
+    taken = "takes ralph-agent --model google:gemini-3.8-flash (no other is on PATH)"
+    assert checks["Agents/ralph run"]["found"] == taken
+    money = "Money and credential"
+    assert checks[f"{money}/credential"]["found"] == "GEMINI_API_KEY pays for ralph-agent"
+    assert checks[f"{money}/cost"]["found"].endswith("whose price is known: --max-cost holds")
+    (agent,) = report["agents"]
+    assert (agent["kind"], agent["tested"], agent["chosen"]) == ("ralph-agent", True, True)

@@ -88,3 +88,15 @@ def test_secrets_are_not_shown(here: Here, workspace: Path) -> None:
     shown = here("explain").out + here("explain", "--json").out
     assert "MY_KEY" in shown
     assert "very-secret" not in shown
+
+
+def test_the_agent_that_a_run_would_take_is_shown(
+    here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\nAgent: none (no agent found on PATH" in here("explain").out
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    own = "ralph-agent --model google:gemini-3.8-flash (no other is on PATH, and its key is set)"
+    assert f"\nAgent: {own}\n" in here("explain").out
+    assert json.loads(here("explain", "--json").out)["agent"] == own
+    agent = prepare(workspace, DONE)
+    assert f"\nAgent: {agent}\n" in here("explain").out

@@ -11,6 +11,7 @@ import pexpect
 import pytest
 from run_support import assert_clear, program, ralph
 
+from ralph import __version__
 from ralph.testing.scripted_agent.install import install_agent
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
@@ -204,6 +205,28 @@ def test_a_misspelt_agent_is_told_the_nearest(
     for command in (("init", "--yes"), ("run", "-p", "x")):
         assert_clear(ralph(*command, "--agent", named), 2, f"{named!r} was not found", *words)
     assert not (workspace / ".ralph" / "settings.json").exists()
+
+
+def test_with_nothing_but_a_key_our_own_agent_is_proposed(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(repo, MAKE)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    done = ralph("init", "--yes")
+    assert_clear(done, 0)
+    assert f"agent    ralph-agent  {__version__}, paid by OPENAI_API_KEY" in done.out
+    assert 'Next: ralph run -p "What to do"' in done.out
+    assert settings(repo)["agent"] == {"command": "ralph-agent"}
+
+
+def test_our_own_agent_can_be_asked_for_and_says_what_it_lacks(repo: Path) -> None:
+    lay(repo, MAKE)
+    done = ralph("init", "--yes", "--agent", "builtin:google:gemini-x")
+    assert_clear(done, 0)
+    assert f"{__version__}, no key is set" in done.out
+    assert "Set it: export GEMINI_API_KEY=..." in done.out
+    assert settings(repo)["agent"] == {"command": "builtin:google:gemini-x"}
+    assert_clear(ralph("init", "--yes", "--agent", "builtin:x"), 2, "'x' names no model")
 
 
 def test_yes_keeps_what_the_settings_say(repo: Path, agent: str) -> None:

@@ -214,6 +214,18 @@ def test_why_a_task_is_blocked_and_what_it_asks(here: Here, workspace: Path) -> 
     assert "  reason: asks\n  question: Which one?\n  complete when: the agent says so\n" in said
 
 
+def test_tests_named_after_a_task_complete_it(here: Here, workspace: Path) -> None:
+    """B §Completion Detection 2; settings that nobody can read are told by others."""
+    write(workspace, {"id": "T-1"}, {"id": "T-2", "completion": {"type": "explicit"}})
+    settings = workspace / ".ralph" / "settings.json"
+    settings.write_text('{"loop": {"testCommand": "pytest -k"}}')
+    words = "complete when: `pytest -k T-1` passes; without such tests, when the agent says so\n"
+    assert words in here("tasks", "show", "T-1").out
+    assert "complete when: the agent says so\n" in here("tasks", "show", "T-2").out
+    settings.write_text("{")
+    assert "complete when: the agent says so\n" in here("tasks", "show", "T-1").out
+
+
 def test_only_the_last_iterations_are_shown(here: Here, workspace: Path) -> None:
     write(workspace, {"id": "a"})
     lines = [json.dumps({"taskId": "a", "iteration": n}) for n in range(100)]

@@ -46,6 +46,7 @@ DECLARED: Mapping[str, Declared] = {
     "opencode": Declared(frozenset(Tells), bars_tools=True),
     "copilot": Declared(bars_tools=True),
     "goose": Declared(bars_tools=True),
+    "ralph-agent": Declared(frozenset({Tells.TOOLS, Tells.STATUS}), bars_tools=True),
 }
 
 

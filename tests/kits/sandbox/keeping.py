@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 
 from kits.sandbox.stage import Stage
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 
 _DEEP = """
 import os
@@ -154,7 +154,7 @@ def room(stage: Stage) -> None:
     assert stage.text("gone/deep/file") == "soon gone\n"
 
 
-def _run(sandbox: Sandbox, script: str) -> None:
+def _run(sandbox: OpenSandbox, script: str) -> None:
     done = sandbox.bash(script)
     assert done.code == 0, done
 

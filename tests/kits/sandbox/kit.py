@@ -20,12 +20,13 @@ from typing import TextIO
 
 from kits.agent.bench import NotApplicable
 from kits.sandbox.containment import CHECKS as CONTAINMENT
+from kits.sandbox.going_on import CHECKS as GOING_ON
 from kits.sandbox.keeping import CHECKS as KEEPING
 from kits.sandbox.stage import Stage, text_of
 from kits.sandbox.tools import install_fake
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.interface import Change, ChangeKind, FileType
 
 BACKENDS = ("overlay", "worktree", "direct")
@@ -34,7 +35,7 @@ ODD = ("new\nline", "\udcff\udcfe", "-dash", "a b'\"$(id)", "é中🙂")
 _SOON = 5.0
 
 
-def _kinds(sandbox: Sandbox) -> dict[str, ChangeKind]:
+def _kinds(sandbox: OpenSandbox) -> dict[str, ChangeKind]:
     """The changes but for git's own."""
     found = sandbox.changes()
     return {c.path: c.kind for c in found if c.path.partition("/")[0] != ".git"}
@@ -277,6 +278,7 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     holds,
     nothing_stays,
     *KEEPING,
+    *GOING_ON,
     *CONTAINMENT,
 )
 

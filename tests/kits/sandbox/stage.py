@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from kits.agent.bench import NotApplicable
 from ralph.kernel.value import replace
 from ralph.sandbox import catalog
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.interface import Capabilities, Network, SandboxPolicy
 
 
@@ -67,7 +67,7 @@ class Stage:
         if self.name != name:
             raise NotApplicable(f"only {name} has it")
 
-    def open(self, network: Network | None = None, home: str = "") -> Sandbox:
+    def open(self, network: Network | None = None, home: str = "") -> OpenSandbox:
         """The sandbox that is tried."""
         policy = replace(self.policy, network=network or self.policy.network, home=home)
         return self.backend.open(self.project, policy)

@@ -73,6 +73,10 @@ TOOLS = [
     ("mcp__files__read_file files.read_file", "read"),
     ("mcp__files__edit_file", "write"),
     ("mcp__ide__executeCode code_interpreter", "eval"),
+    ("read", "read"),  # our own
+    ("write edit", "write"),
+    ("git", "git"),
+    ("eval", "eval"),
     ("TodoWrite todowrite write_todos todo_write todoread TaskCreate TaskUpdate TaskList", None),
     ("AskUserQuestion question Task task Agent oracle", None),
     ("NoSuchTool mcp__x__y mcp__", None),

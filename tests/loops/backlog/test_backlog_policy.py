@@ -1,5 +1,6 @@
 """B, the backlog: histories of several tasks, each proven, committed and recorded."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -21,6 +22,7 @@ from kits.histories import (
     said,
 )
 from kits.loop_fakes import FakeWorkbench
+from ralph.kernel.case import Case
 from ralph.kernel.claims import find_claims
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
 from ralph.kernel.findings import Finding
@@ -33,7 +35,7 @@ from ralph.kernel.verdict import Accept, Boundary, Continue, Reason
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.policy import DISCARDED, Bounds, tasks
 from ralph.loops.backlog.prompt import Material, task_prompt
-from ralph.loops.backlog.rules import DayLimit
+from ralph.loops.backlog.rules import NAMED, DayLimit
 from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld
 
 A, B, C = Task("a", "first", "do a"), Task("b", "second", "do b"), Task("c", "third", "do c")
@@ -241,6 +243,74 @@ def test_a_check_of_the_task_completes_it_without_a_word() -> None:
     assert (result.names, result.stop.evidence) == ("Continue Accept", ("passed: npm test",))
     assert "The task is complete when npm test." in result.agent.prompts()[0]
     assert result.agent.prompts()[1].endswith("1 failed")
+
+
+@dataclass(frozen=True)
+class NamedTests(FakeGate):
+    """The tests that are named after a task, which are there from that iteration on."""
+
+    since: int = 1
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        return super().check(case) if case.state.iteration >= self.since else ()
+
+    def passed_as(self, case: Case) -> str:
+        there = case.state.iteration >= self.since
+        return f"{NAMED}{case.task.id}" if there else ""
+
+
+FAILED_TESTS = Finding("completion", "Not complete yet: 1 failed", code=1)
+BY_TESTS = ("passed: the tests named a", "passed: make lint")
+BY_CLAIM = ("claimed: <promise>COMPLETE</promise>", "passed: make lint")
+
+
+@pytest.mark.parametrize(
+    ("tests", "turns", "verdicts", "evidence"),
+    [
+        (NamedTests("completion"), (WORK,), "Accept", BY_TESTS),
+        (NamedTests("completion"), (COMPLETE,), "Accept", BY_TESTS),
+        # They fail: no claim is believed.
+        (
+            NamedTests("completion", fails_in=frozenset({1, 2}), finding=FAILED_TESTS),
+            (COMPLETE, COMPLETE, WORK),
+            "Continue Continue Accept",
+            BY_TESTS,
+        ),
+        # There are none, and the agent's word counts.
+        (NamedTests("completion", since=9), (WORK, COMPLETE), "Continue Accept", BY_CLAIM),
+        # A turn has written them.
+        (NamedTests("completion", since=2), (WORK, WORK), "Continue Accept", BY_TESTS),
+        # What a turn calls failed is discarded, whatever passes.
+        (NamedTests("completion"), (FAILED, WORK), "Continue Accept", BY_TESTS),
+        (NamedTests("completion"), (CRASH, WORK), "Continue Accept", BY_TESTS),
+    ],
+)
+def test_tests_named_after_a_task_complete_it_without_a_word(
+    tests: NamedTests, turns: tuple[Turn, ...], verdicts: str, evidence: tuple[str, ...]
+) -> None:
+    """B §Completion Detection 2: "If task has associated tests"."""
+    world = FakeWorld(Backlog((A,)))
+    gates = (FakeGate("make lint"), tests)
+    result = play(tasks(FakeWorkbench(world), gates=gates), list(turns), world)
+    assert (result.names, result.stop.evidence) == (verdicts, evidence)
+
+
+def test_a_guardrail_holds_whatever_the_tests_of_a_task_say() -> None:
+    lint = FakeGate("make lint", fails_in=frozenset({1}))
+    world = FakeWorld(Backlog((A,)))
+    gates = (lint, NamedTests("completion"))
+    result = play(tasks(FakeWorkbench(world), gates=gates), [WORK], world)
+    assert (result.names, result.stop.evidence) == ("Continue Accept", BY_TESTS)
+
+
+def test_an_agent_is_told_of_the_tests_that_complete_its_task() -> None:
+    """B §Completion Detection 2; without such tests it has to say when it is done."""
+    known = Material(tests="npm test -- --grep a")
+    said = task_prompt(A, known, 1, None)
+    assert "This task is complete when `npm test -- --grep a` passes; the host runs that" in said
+    assert "Where no test is named a, end your answer with <promise>COMPLETE</promise>" in said
+    checked = task_prompt(replace(A, check="npm test"), known, 1, None)
+    assert "--grep" not in checked
 
 
 def test_what_the_agent_is_told() -> None:

@@ -246,10 +246,87 @@ def test_without_an_interpreter_it_says_which(tmp_path: Path) -> None:
     )
 
 
+UNCHECKED = replace(closing(), backlog=Backlog((Task("T-1"),)))
+
+
+def named(tmp_path: Path, command: str, *changed: str) -> CompletionCheck:
+    """The gate of a project whose tests are run by that command; so much has changed."""
+    terms = {"tests_of": lambda task: f"{command} {task}", "changed": lambda _state, _tree: changed}
+    return gate(tmp_path, {"type": "explicit"}, terms)
+
+
+def test_tests_named_after_a_task_are_its_proof(tmp_path: Path) -> None:
+    """B §Completion Detection, 2: "If task has associated tests"."""
+    check = named(tmp_path, "echo 1 passed:")
+    assert check.executes(UNCHECKED)
+    found, evidence = checked(check, UNCHECKED)
+    assert found == []
+    assert {**evidence, "outputSha256": ""} == {
+        "kind": "test_passing",
+        "command": "echo 1 passed: T-1",
+        "exitCode": 0,
+        "outputSha256": "",
+        "named": "T-1",
+        "written": [],
+    }
+    assert check.passed_as(UNCHECKED) == "the tests named T-1"
+    assert check.passed_as(closing()) == "completion"
+
+
+def test_who_wrote_the_tests_is_in_the_evidence(tmp_path: Path) -> None:
+    """Files that name the task, in their text or their path, and are other than when it began."""
+    changed = ("a.py", "tests/t-1_test.py", "b.py", "gone_t-1.py")
+    check = named(tmp_path, "echo 1 passed:", *changed)
+    project = tmp_path / "project"
+    (project / "tests").mkdir()
+    (project / "a.py").write_text("print(1)\n")
+    (project / "tests" / "t-1_test.py").touch()
+    (project / "b.py").write_bytes(b"\xff# for t-1")
+    _, evidence = checked(check, UNCHECKED)
+    assert evidence["written"] == ["b.py", "gone_t-1.py", "tests/t-1_test.py"]
+    assert check.passed_as(UNCHECKED) == (
+        "the tests named T-1, written or changed in this task: b.py, gone_t-1.py, tests/t-1_test.py"
+    )
+
+
+def test_tests_named_after_a_task_that_fail_are_told_to_the_agent(tmp_path: Path) -> None:
+    check = named(tmp_path, "echo 1 failed; exit 1; echo")
+    (finding,), evidence = checked(check, UNCHECKED)
+    assert (finding.gate, finding.code, evidence["exitCode"]) == ("completion", 1, 1)
+    assert "Not complete yet: `echo 1 failed; exit 1; echo T-1` exited with code 1" in finding.text
+    assert "1 failed\n" in finding.text
+
+
+@pytest.mark.parametrize("command", ["exit 5; echo", "echo 0 passing; echo"])
+def test_without_such_tests_there_is_nothing_to_look_at(tmp_path: Path, command: str) -> None:
+    """Also if there were some a moment ago, on another tree."""
+    check = named(tmp_path, "echo 1 passed:")
+    assert list(check.check(UNCHECKED)) == []
+    none = named(tmp_path, command)
+    assert list(none.check(UNCHECKED)) == []
+    assert none.passed_as(UNCHECKED) == ""
+    assert kept_evidence(none.store, 3, "T-1") is None
+
+
+def test_the_summary_may_stand_at_the_end_of_a_long_output(tmp_path: Path) -> None:
+    check = named(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo 0 passing; echo")
+    assert list(check.check(UNCHECKED)) == []
+    assert check.passed_as(UNCHECKED) == ""
+
+
+def test_tests_named_after_a_task_may_not_hang(tmp_path: Path) -> None:
+    """`loop.checkTimeout` is theirs too."""
+    check = replace(named(tmp_path, "sleep 600; echo"), timeout=0.2)
+    (finding,), evidence = checked(check, UNCHECKED)
+    assert "exited with code 124 (timed out after 0.2s)" in finding.text
+    assert evidence["exitCode"] == 124
+
+
 def test_a_task_without_a_check_is_not_looked_at(tmp_path: Path) -> None:
     check = gate(tmp_path, {"type": "explicit"})
-    case = replace(closing(), backlog=Backlog((Task("T-1"),)))
-    assert list(check.check(case)) == []
+    assert not check.executes(UNCHECKED)
+    assert list(check.check(UNCHECKED)) == []
+    assert check.passed_as(UNCHECKED) == ""
     assert kept_evidence(check.store, 3, "T-1") is None
 
 

@@ -325,6 +325,11 @@ STREAMS = [
     ("codex/success-workspace-write.ndjson", "codex", {"write": 2, "bash": 1}),
     ("gemini/success.ndjson", "gemini", {"read": 1, "write": 1, "bash": 1}),
     ("opencode/success.ndjson", "opencode", {"read": 1, "write": 1, "bash": 1}),
+    (
+        "ralph-agent/success.ndjson",
+        "ralph-agent",
+        {"read": 1, "write": 2, "bash": 1, "git": 1, "eval": 1},
+    ),
 ]
 
 

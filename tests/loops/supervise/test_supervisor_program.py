@@ -14,7 +14,7 @@ import pytest
 from ralph import Cancelled, DoneIsDirectory, MaxRestartsExceeded, Supervisor, SupervisorError
 from ralph.loops.supervise.bus import Bus
 
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "library.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "library.md"
 Runner = Callable[[int, threading.Event], int | None]
 
 

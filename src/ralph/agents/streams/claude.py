@@ -26,17 +26,13 @@ from ralph.agents.streams.ndjson import (
     todo_item,
     todo_list,
     todo_status,
+    usage_of,
 )
 from ralph.kernel import events
 from ralph.kernel.value import replace
 
 # How the result of a call begins that a hook refused, and what our own guard says in it.
 _HOOK_REFUSAL, _GUARD = "PreToolUse:", "guard: refused ("
-# As the fields of a Usage.
-_USAGE = (
-    *("input_tokens", "output_tokens"),
-    *("cache_read_input_tokens", "cache_creation_input_tokens"),
-)
 
 
 class MessageBlock(msgspec.Struct, gc=False):
@@ -215,7 +211,7 @@ class AmpParser(NdjsonParser[Line]):
             text=text,
             failure=self.failure(line),
             cost_usd=as_number(line.total_cost_usd),
-            usage=events.Usage(*(as_count(field(line.usage, name)) for name in _USAGE)),
+            usage=usage_of(line.usage),
             denied=tuple(dict.fromkeys(filter(None, names))),
         )
 

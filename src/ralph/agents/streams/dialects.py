@@ -17,6 +17,7 @@ DIALECTS: Mapping[str, tuple[str, str]] = {  # module and class
     "codex": ("codex", "CodexParser"),
     "gemini": ("gemini", "GeminiParser"),
     "opencode": ("opencode", "OpencodeParser"),
+    "ralph-agent": ("own", "OwnParser"),
     "text": ("text", "TextParser"),
 }
 

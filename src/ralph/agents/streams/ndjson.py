@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 import msgspec
 
 from ralph.agents.streams.framing import Framer
-from ralph.kernel.events import AgentEvent, Progress, Todo, TodoItem, TodoStatus, Unknown
+from ralph.kernel.events import AgentEvent, Progress, Todo, TodoItem, TodoStatus, Unknown, Usage
 
 Line = TypeVar("Line")
 
@@ -22,6 +22,11 @@ _FAILURES = (ValueError, RecursionError)  # msgspec's errors are ValueErrors
 _TELLING = (
     *("file_path", "filePath", "notebook_path", "command", "cmd", "pattern"),
     *("url", "subject", "description", "query", "prompt", "path"),
+)
+# As the fields of a Usage.
+_USAGE = (
+    *("input_tokens", "output_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
 )
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])"
 # A pattern of text: it is compiled when a service says to wait, and not before every run.
@@ -137,6 +142,11 @@ def field(value: object, *path: str) -> object:
             return None
         value = value.get(key)
     return value
+
+
+def usage_of(value: object) -> Usage:
+    """Tokens by the names that Anthropic's API gave them."""
+    return Usage(*(as_count(field(value, name)) for name in _USAGE))
 
 
 def texts(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from ralph.agents.kinds import misspelt
 from ralph.cli.asking import ask, yes
 from ralph.doctor.proposals import Proposals
+from ralph.errors import ConfigError
 from ralph.kernel.verdict import Placement
 from ralph.sandbox.names import BACKENDS
 from ralph.settings.paths import Json
@@ -33,7 +34,11 @@ def _agent(found: Proposals, environ: Mapping[str, str]) -> str:
     """The command; "" for whichever will be installed, where there is a project and no agent."""
 
     def understand(answer: str) -> str:
-        if near := misspelt(answer, environ):
+        try:
+            near = misspelt(answer, environ)
+        except ConfigError as error:  # builtin:MODEL
+            raise ValueError(error.words) from None
+        if near:
             raise ValueError(f"There is no {answer} here. Did you mean {near}?")
         return answer
 

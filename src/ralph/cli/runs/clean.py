@@ -32,7 +32,7 @@ def clean(*, older: float, keep: int, here: bool, dry_run: bool, in_json: bool) 
 
     A run goes whole, with its refs (refs/ralph/RUN/...) and what its sandboxes have kept. These
     stay: a run that goes on; one that was interrupted or killed less than 30 days ago; one whose
-    saved work a task names. What runs have cost stays in the ledger.
+    saved work a task names; a sandbox that you named. What runs have cost stays in the ledger.
 
     Examples:
       ralph clean --dry-run             what would go, and how much room it takes

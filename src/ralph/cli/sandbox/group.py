@@ -2,53 +2,79 @@
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from typing import Any
 
 import click
 
-from ralph.cli.base import Group
+from ralph.cli.base import Command, Group
 from ralph.cli.params import (
+    completed_by,
     current_directory,
     in_directory,
     option,
     passed_on,
     shown_credentials,
     the_usual,
+    together,
 )
-from ralph.cli.sandbox import terminal
-from ralph.errors import ConfigError, StateError
+from ralph.cli.sandbox.kept import diff, discard, keep, list_kept
+from ralph.cli.sandbox.visit import Visit, Wish, policy_of
 from ralph.files.state_dir import state_root
 from ralph.kernel.value import replace
-from ralph.kernel.verdict import Cut, Reason
+from ralph.processes.interpreters import LANGUAGES
 from ralph.processes.signals import ending_by
-from ralph.sandbox.backends.base import Sandbox
-from ralph.sandbox.interface import (
-    OFF,
-    Change,
-    ChangeKind,
-    CommitResult,
-    FileType,
-    Network,
-    SandboxPolicy,
-)
+from ralph.sandbox.interface import Network
 from ralph.sandbox.names import BACKENDS
-from ralph.text.plain import escaped
-from ralph.text.words import counted
-from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Tone, style_here
 
-_GRACE = 5.0
-_MOST = 40  # changes that are listed one by one
-_WIDTH = max(map(len, ChangeKind))
-_IN_PLACE, _ON_THE_NETWORK = ("docker", "direct"), ("worktree", "direct")
-_NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
-_INTERRUPTED, _CONFIG = Reason.INTERRUPTED.exit_code, Reason.CONFIG.exit_code
-_NOT_KEPT = {
-    "discard": "Discarded.",
-    "interrupted": "Interrupted: nothing is kept.",
-    "": "Nothing is kept: say --keep or --discard.",
-}
+_FATES = ("safe", "all")  # what --keep applies
+_UNNAMED = "try"  # the name of a sandbox that was given none
+
+
+def _wanted(network: str) -> Network:
+    from ralph.sandbox.network import network_of
+
+    try:
+        return network_of(network)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_place = together(
+    option(
+        "--backend NAME",
+        "overlay, srt, sbx, docker, worktree or direct.  [default: the first usable of overlay, "
+        "srt and worktree]",
+        type=click.Choice([*BACKENDS, "auto"]),
+        default="auto",
+        show_default=False,
+    ),
+    option(
+        "--network off|on|HOST,...",
+        "Whom the command may call: nobody, everybody, or these hosts: NAME, NAME:PORT, *.DOMAIN; "
+        "localhost:PORT is that port of this machine.  [default: off, nobody]",
+        type=_wanted,
+    ),
+    shown_credentials,
+)
+_fate = together(
+    option(
+        "--keep [=all]",
+        "Keep the changes; with =all also those that are held for review.",
+        is_flag=False,
+        flag_value=_FATES[0],
+        type=click.Choice(_FATES),
+    ),
+    option("--discard", "Throw the changes away."),
+)
+_name = option(
+    "--name NAME",
+    "Leave the changes in a sandbox of this name, and go on in it if there is one.",
+    shell_complete=completed_by("sandbox_names"),
+)
+_json = option("--json", "Print one JSON object at the end.", "in_json")
 
 
 @click.group(cls=Group)
@@ -82,7 +108,7 @@ def probe(*, in_json: bool) -> int:
     from ralph.sandbox.backends.overlay import LAUNCHER
     from ralph.sandbox.catalog import chosen, probe_all
 
-    found = probe_all(current_directory(), _policy(dict(os.environ)))
+    found = probe_all(current_directory(), policy_of(dict(os.environ)))
     LAUNCHER.close()
     name = chosen(found)
     if in_json:
@@ -102,55 +128,29 @@ def probe(*, in_json: bool) -> int:
     return 0 if name else 1
 
 
-def _wanted(network: str) -> Network:
-    from ralph.sandbox.network import network_of
+class _Kept(Command):
+    """A command in which `--keep` takes what follows for its value only if it is one."""
 
-    try:
-        return network_of(network)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args.index("--") if "--" in args else len(args)
+        for at in range(own):
+            if args[at] == "--keep" and args[at + 1 : at + 2] not in ([fate] for fate in _FATES):
+                args[at] = f"--keep={_FATES[0]}"
+        return super().parse_args(ctx, args)
 
 
-@sandbox.command(context_settings={"allow_interspersed_args": False})
+@sandbox.command(cls=_Kept, context_settings={"allow_interspersed_args": False})
 @passed_on
-@option(
-    "--backend NAME",
-    "overlay, srt, sbx, docker, worktree or direct.  [default: the first usable of overlay, srt "
-    "and worktree]",
-    type=click.Choice([*BACKENDS, "auto"]),
-    default="auto",
-    show_default=False,
-)
-@option(
-    "--network off|on|HOST,...",
-    "Whom the command may call: nobody, everybody, or these hosts: NAME, NAME:PORT, *.DOMAIN; "
-    "localhost:PORT is that port of this machine.  [default: off, nobody]",
-    type=_wanted,
-)
-@option(
-    "--keep [=all]",
-    "Keep the changes; with =all also those that are held for review.",
-    is_flag=False,
-    flag_value="safe",
-    type=click.Choice(["safe", "all"]),
-)
-@option("--discard", "Throw the changes away.")
-@shown_credentials
-@option("--json", "Print one JSON object at the end.", "in_json")
+@_place
+@_fate
+@_name
+@_json
 @in_directory
-def run(
-    command: tuple[str, ...],
-    *,
-    backend: str,
-    network: Network | None,
-    keep: str | None,
-    discard: bool,
-    sandbox_show: list[str] | None,
-    in_json: bool,
-) -> int:
+def run(command: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401  for one function
     """Run a command in a sandbox over this directory, show what it changed, and ask.
 
-    Without a terminal and without --keep or --discard nothing is applied. What somebody else
+    Without a terminal and without --keep or --discard nothing is applied. With --name the changes
+    stay in a sandbox that you can come back to: see ralph sandbox shell. What somebody else
     changed meanwhile is never overwritten. Git hooks and configuration, settings of Claude Code and
     Ralph, CI files and links out of the project are held for review.
 
@@ -161,218 +161,100 @@ def run(
           .venv/bin/pip install requests
       ralph sandbox run --network localhost:8080 -- curl -s http://localhost:8080/
       ralph sandbox run --json --discard -- make test
+      ralph sandbox run --name upgrade -- npm update    then: ralph sandbox diff upgrade
 
     Exit codes: the command's own (128 + n for signal n); 127 it was not found,
     126 it cannot be executed, 2 nothing was run, 130 interrupted.
     """
-    if keep and discard:
+    return _visited(Wish(command), flags)
+
+
+@sandbox.command("eval", cls=_Kept)
+@click.argument("code", metavar="CODE|-")
+@option(
+    "-l, --language [python|typescript]",
+    "The language; TypeScript takes node 22.6 or newer, deno or bun.",
+    default=LANGUAGES[0],
+)
+@_place
+@_fate
+@_name
+@_json
+@in_directory
+def evaluate(code: str, *, language: str, **flags: Any) -> int:  # noqa: ANN401  for one function
+    """Run code in a sandbox, show what it changed, and ask.
+
+    It runs in a fresh interpreter in this directory, as by `ralph sandbox run`. Python is that of
+    the project's .venv, else python3. Imports begin in this directory.
+
+    Examples:
+      ralph sandbox eval --discard 'import json; print(json.load(open("package.json"))["name"])'
+      ralph sandbox eval -l typescript --discard 'import {x} from "./src/x.ts"; console.log(x)'
+      ralph sandbox eval --name tidy - < tidy.py
+
+    Exit codes: those of `ralph sandbox run`; 2 when nothing runs that language.
+    """
+    if code == "-":
+        code = sys.stdin.read() if sys.stdin is not None else ""
+    return _visited(Wish(code=code, language=language), flags)
+
+
+@sandbox.command()
+@click.argument("name", required=False, shell_complete=completed_by("sandbox_names"))
+@option("-c, --command TEXT", "Run this by the shell instead of what is typed.", "line")
+@_place
+@_json
+@in_directory
+def shell(name: str | None, *, line: str | None, **flags: Any) -> int:  # noqa: ANN401  for one function
+    """Open a shell in a sandbox that stays, and go on in it later.
+
+    The project is not touched: at the end the changes stay in the sandbox NAME until you apply them
+    by `ralph sandbox keep`, or undo them by `ralph sandbox discard`. Without a name it is the only
+    one there is, or a new one called try. One that has nothing different is removed.
+
+    Examples:
+      ralph sandbox shell                      try something
+      ralph sandbox shell upgrade --network pypi.org,files.pythonhosted.org
+      ralph sandbox shell upgrade -c 'make test'
+      ralph sandbox diff upgrade && ralph sandbox keep upgrade
+
+    Exit codes: those of `ralph sandbox run`; 2 also when somebody else is in it.
+    """
+    from ralph.sandbox import kept
+
+    there = kept.all_of(state_root(os.environ), current_directory())
+    if name is None:
+        name = kept.find(state_root(os.environ), current_directory()).name if there else _UNNAMED
+    words = (_shell(), *(("-c", line) if line is not None else ()))
+    return _visited(Wish(words, is_shell=line is None), {**flags, "name": name})
+
+
+def _shell() -> str:
+    """The user's own shell, where it is one that a sandbox has."""
+    own = os.environ.get("SHELL", "")
+    return own if os.path.isabs(own) and os.access(own, os.X_OK) else shutil.which("bash") or "sh"
+
+
+def _visited(wish: Wish, flags: dict[str, Any]) -> int:
+    kept, thrown, name = (flags.get(key) for key in ("keep", "discard", "name"))
+    if kept and thrown:
         raise click.UsageError("--keep and --discard exclude each other.")
-    fate = keep or ("discard" if discard else "")
-    visit = _Visit(command, fate, dict(os.environ), in_json=in_json)
+    if name is not None and (kept or thrown):
+        words = "--name leaves the changes in the sandbox: leave out --keep and --discard."
+        raise click.UsageError(words)
+    asked = replace(
+        wish,
+        fate=kept or ("discard" if thrown else ""),
+        name=name,
+        backend=flags["backend"],
+        network=flags["network"],
+        show=tuple(flags["sandbox_show"] or ()),
+        in_json=flags["in_json"],
+    )
+    visit = Visit(asked, dict(os.environ))
     with ending_by(lambda number, _: visit.asked.append(number)):
-        return visit.run(backend, network, tuple(sandbox_show or ()))
+        return visit.run()
 
 
-class _Visit:
-    """One command in one sandbox. `fate` of the changes: safe, all, discard, or "" to ask."""
-
-    def __init__(
-        self, command: tuple[str, ...], fate: str, environ: dict[str, str], *, in_json: bool
-    ) -> None:
-        self.asked: list[int] = []  # the signals that came
-        self._command = command
-        self._fate = fate
-        self._environ = environ
-        self._in_json = in_json
-        self._interrupted = False  # the command, or the person that was to decide
-        self._people = Channel(sys.stderr)  # whatever becomes of what we say, changes are kept
-
-    def run(self, backend: str, wanted: Network | None, show: tuple[str, ...]) -> int:
-        """Open, run, show, decide; the command's exit code."""
-        from ralph.runner.sandboxing import HIDING, hidden_words, on_the_network
-        from ralph.sandbox import catalog
-        from ralph.sandbox import policy as plan
-        from ralph.sandbox.backends import overlay
-        from ralph.sandbox.changes import landing
-        from ralph.sandbox.credentials import secrets_of
-
-        project = current_directory()
-        policy = _policy(self._environ)
-        plan.refuse_within(policy.state, project)
-        name = catalog.usable("auto", project, policy).name if backend == "auto" else backend
-        if name in _IN_PLACE and self._fate not in ("safe", "all"):
-            message = f"{name} works in place: what the command does cannot be undone"
-            raise ConfigError(message, "Say that you want that: --keep")
-        secrets = secrets_of([("text", self._environ)], show)
-        network = wanted or OFF
-        if name in _ON_THE_NETWORK:
-            network = on_the_network(name, wanted, "a command")
-        policy = replace(
-            policy,
-            network=network,
-            programs=self._command[:1],
-            secret=secrets.hidden,
-            visible=secrets.shown,
-        )
-        for finished in landing.recover(project, policy.state):
-            self._say("An earlier sandbox was killed while it was kept; that is finished now:")
-            self._say(*_kept_lines(finished))
-        try:
-            with catalog.backend(name).open(project, policy) as box:
-                hides = hidden_words(secrets, project, self._environ) if name in HIDING else ""
-                self._say(_headline(name, policy.network, hides))
-                if lacks := box.capabilities.lacks:
-                    self._say(f"{lacks[0].upper()}{lacks[1:]}.")
-                code, started = self._carried_out(box)
-                refused = box.refused()
-                self._say(*_refused_lines(refused, policy.network))
-                changes = box.changes() if started else ()
-                kept = self._decide(box, changes) if started else None
-        finally:
-            overlay.LAUNCHER.close()
-        code = _INTERRUPTED if self._interrupted and code < _BY_SIGNAL else code
-        if not self._in_json:
-            return code
-        told = {"backend": name, "network": str(policy.network), "refused": refused}
-        return self._tell({**told, "exit_code": code}, code, changes, kept)
-
-    def _tell(
-        self,
-        told: dict[str, object],
-        code: int,
-        changes: tuple[Change, ...],
-        kept: CommitResult | None,
-    ) -> int:
-        """All of it, for programs; the exit code, which is an error where a disk is full."""
-        done = kept or CommitResult()
-        lists = {k: getattr(done, k) for k in ("held", "changed", "failed")}
-        told = {
-            **told,
-            "kept": kept is not None,
-            "changes": [{"path": c.path, "kind": c.kind, "entry": c.entry} for c in changes],
-            "applied": list(done.applied),
-            **{k: [{"path": s.path, "why": s.why} for s in v] for k, v in lists.items()},
-            "saved": done.saved,
-        }
-        lost: list[str] = []
-        Channel(sys.stdout, lost.append).write([json.dumps(told)])
-        for why in lost:
-            self._say(f"stdout {why}")
-        return code or _CONFIG if lost and "closed" not in lost[0] else code
-
-    def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
-        """The command's exit code, and False if it could not be started at all."""
-        program = self._command[0]
-        try:
-            if not program:
-                raise FileNotFoundError
-            if self._in_json or not terminal.is_possible():
-                out = 2 if self._in_json else 1
-                ended = box.attach(self._command, 0, out, 2).wait(self._cut)
-            else:
-                ended = terminal.carried_out(box, self._command, self._cut)
-        except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            why = f"not found in the sandbox{_where_it_is(program)}" if missing else error.strerror
-            self._say(f"{escaped(program) or repr('')}: {why}")
-            return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
-        self._interrupted = ended.cut is not None and ended.cut.why == terminal.INTERRUPTED
-        if ended.cut is not None and not self._interrupted:
-            self._say(ended.cut.why)
-        return _INTERRUPTED if self.asked else ended.code, True
-
-    def _cut(self) -> Cut | None:
-        """The first signal asks the command to end, the second makes haste."""
-        grace = _GRACE if len(self.asked) == 1 else 0.0
-        return Cut(terminal.INTERRUPTED, grace) if self.asked else None
-
-    def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> CommitResult | None:
-        """Keep the changes as wished, or as the user at the terminal wants; None: none applied."""
-        if not changes:
-            self._say("Nothing was changed.")
-            return None
-        self._say(*_change_lines(changes))
-        fate = self._fate
-        if not fate and not (self.asked or self._interrupted):
-            fate = terminal.asked(box, changes)
-        self._interrupted = self._interrupted or bool(self.asked) or fate == "interrupted"
-        if self._interrupted or fate not in ("safe", "all"):
-            self._say(_NOT_KEPT["interrupted" if self._interrupted else fate])
-            return None
-        try:
-            kept = box.commit(everything=fate == "all")
-        except OSError as error:
-            rescued = box.rescue()
-            state = escaped(state_root(self._environ))
-            raise StateError(
-                f"the changes could not be kept: {error.strerror} (in {state})",
-                f"{rescued}\nMake room there, or name another place: export RALPH_STATE_DIR=DIR",
-            ) from error
-        self._say(*_kept_lines(kept))
-        return kept
-
-    def _say(self, *lines: str) -> None:
-        self._people.write([f"[ralph] {line}" for line in lines])
-
-
-def _policy(environ: dict[str, str]) -> SandboxPolicy:
-    """The policy of a user's own command: it can write caches and settings at home."""
-    return SandboxPolicy(environ, state_root(environ), home=environ.get("HOME", ""))
-
-
-def _where_it_is(program: str) -> str:
-    """The place of a program that a sandbox does not show, and what to do; "" if it is nowhere."""
-    from ralph.sandbox.tools import is_hidden
-
-    if not is_hidden(os.path.realpath(program)) or not os.path.exists(program):
-        return ""
-    return ", where temporary directories and Ralph's state are hidden: put it into the project"
-
-
-def _headline(name: str, network: Network, hides: str) -> str:
-    said = {
-        "worktree": ", which undoes but does not contain",
-        "docker": ", which contains but works in place",
-        "direct": ", in place",
-    }
-    hidden = f"; hidden: {hides}" if hides else ""
-    return f"Sandbox: {name}{said.get(name, '')}; network {network}{hidden}"
-
-
-def _change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
-    """A heading, then one line a change; of git's own files only their number."""
-    yield f"{counted(len(changes), 'change')}:"
-    # Of git's own only hooks and configuration are worth a line: not objects, index, refs.
-    own = (".git/hooks", ".git/config")
-    ours = [c for c in changes if not c.path.startswith(".git/") or c.path.startswith(own)]
-    for change in ours[:_MOST]:
-        slash = "/" if change.entry is FileType.DIRECTORY else ""
-        yield f"  {change.kind:<{_WIDTH}}  {escaped(change.path)}{slash}"
-    if len(ours) > _MOST:
-        yield f"  ... and {len(ours) - _MOST} more"
-    if gits := len(changes) - len(ours):
-        yield f"  {counted(gits, 'change')} in .git"
-
-
-def _kept_lines(kept: CommitResult) -> Iterator[str]:
-    """The number of changes that were applied, and those that were not, with the reason."""
-    yield f"Kept {counted(len(kept.applied), 'change')}."
-    for heading, spared in (
-        ("Not overwritten, since somebody changed it meanwhile", kept.changed),
-        ("Held for review (--keep=all applies it)", kept.held),
-        ("Could not be applied", kept.failed),
-    ):
-        if spared:
-            yield f"{heading}:"
-        for one in spared:  # all of them: what is not named here is taken for applied
-            yield f"  {escaped(one.path)}: {one.why}"
-    if kept.saved:
-        yield f"What was not applied is in {escaped(kept.saved)}"
-
-
-def _refused_lines(refused: tuple[str, ...], network: Network) -> Iterator[str]:
-    """The hosts that the command called in vain, and how to allow them."""
-    if refused:
-        verb, them = ("was", "it") if len(refused) == 1 else ("were", "them")
-        allowed = ",".join((*network.hosts, *refused))
-        yield f"{', '.join(refused)} {verb} refused. To allow {them}: --network {allowed}"
+for _each in (list_kept, diff, keep, discard):
+    sandbox.add_command(_each)

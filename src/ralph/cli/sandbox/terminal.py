@@ -18,7 +18,7 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Exit
 from ralph.processes.signals import ending_by
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.interface import Change
 from ralph.sandbox.namespace.streams import write_all
 from ralph.text.plain import clean
@@ -41,7 +41,7 @@ def is_possible() -> bool:
     return all(map(os.isatty, (0, 1)))
 
 
-def carried_out(box: Sandbox, argv: tuple[str, ...], watch: Callable[[], Cut | None]) -> Exit:
+def carried_out(box: OpenSandbox, argv: tuple[str, ...], watch: Callable[[], Cut | None]) -> Exit:
     """Run a command on a terminal of its own; OSError if that cannot be started.
 
     One that was ended by Ctrl+C is cut. Whether it was, its end tells: an editor has other uses for
@@ -108,7 +108,7 @@ def _copy_size(terminal: int) -> None:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
 
 
-def asked(box: Sandbox, changes: tuple[Change, ...]) -> str:
+def asked(box: OpenSandbox, changes: tuple[Change, ...]) -> str:
     """`safe`, `discard`, or `interrupted`; "" where nobody can be asked."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return ""

@@ -50,9 +50,10 @@ def tasks() -> None:
 def run(**flags: object) -> int:
     """Work through the backlog: pick a task, iterate until it is proven complete, commit, next.
 
-    Tasks are in .ralph/tasks.jsonl. A task that names a check is complete when that passes, others
-    when the agent says so and every guardrail passes. A task over its limits is undone, marked as
-    blocked, and the next one starts.
+    Tasks are in .ralph/tasks.jsonl. A task that names a check is complete when that passes, one
+    with tests named after its id when these do (loop.testCommand), others when the agent says so;
+    every guardrail must pass too. A task over its limits is undone, marked as blocked, and the next
+    one starts.
 
     Examples:
       ralph tasks run                              all that is open, each turn in a sandbox

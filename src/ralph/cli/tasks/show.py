@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from ralph.cli.tasks.common import (
     task_option,
     which_tasks,
 )
-from ralph.errors import ConfigError
+from ralph.errors import ConfigError, RalphError
 from ralph.git.checkpoint.commit import commit_of, patch_of
 from ralph.kernel.case import Case
 from ralph.kernel.state import NEW
@@ -31,9 +32,11 @@ from ralph.kernel.tasks.task import ENDED, Backlog, Status, Task, chosen, unknow
 from ralph.kernel.verdict import Boundary
 from ralph.loops.backlog.learning import Figures, Summary, TypeSummary, summary
 from ralph.loops.backlog.store.records import Records
-from ralph.loops.backlog.store.task_file import NAME
+from ralph.loops.backlog.store.selection import TaskBacklog, test_command_of
+from ralph.loops.backlog.store.task_file import NAME, TaskFile
 from ralph.loops.backlog.tracker.sync import checked_words
 from ralph.runner.arguments import current_directory, shown, warn
+from ralph.settings.load import load
 from ralph.text.plain import clean, columns, safe, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.style import Style, Tone, aligned, style_here
@@ -248,7 +251,18 @@ def show(task_id: str, *, diff: bool, in_json: bool) -> None:
         more = {"diff": patch} if diff else {}
         click.echo(json.dumps({**record, "blockers": named, "progress": progress, **more}))
     else:
-        print_lines(_one_task(record, known, progress, style_here()))
+        claim = _claim_words(file, task_id)
+        print_lines(_one_task(record, known, progress, style_here(), claim))
+
+
+def _claim_words(file: TaskFile, task: str) -> str:
+    """What completes a task that names no check."""
+    said = "the agent says so"
+    with suppress(RalphError):  # bad settings are for others to tell
+        backlog = TaskBacklog(file, test_command=test_command_of(load(file.workspace)))
+        tests = backlog.tests_of(task)
+        return f"`{tests}` passes; without such tests, when {said}" if tests else said
+    return said
 
 
 def _patch(record: Mapping[str, Any], workspace: str) -> str:
@@ -283,6 +297,7 @@ def _one_task(
     known: Mapping[str, Task],
     progress: Sequence[Mapping[str, Any]],
     style: Style,
+    claim: str,
 ) -> list[str]:
     task = known[record["id"]]
     head = style.paint(shown(f"{task.id}: {task.title}"), Tone.HEAD)
@@ -291,7 +306,7 @@ def _one_task(
     told = [("reason", task.reason), ("question", task.question)]
     timeout = completion.parse(record.get("completion"), task.id).timeout
     limit = f" (within {timeout:g} s)" if timeout else ""
-    told.append(("complete when", f"{task.check}{limit}" if task.check else "the agent says so"))
+    told.append(("complete when", f"{task.check}{limit}" if task.check else claim))
     for blocker in task.blocked_by:
         other = known.get(blocker)
         how = f" ({other.status.value}): {other.title}" if other else " (not there)"

@@ -6,7 +6,8 @@ from ralph.kernel.events import ToolStart
 
 KINDS = ("read", "write", "bash", "git", "eval")
 
-# Tools of claude, codex, amp, gemini and opencode, and of the usual servers, in lower case.
+# Tools of claude, codex, amp, gemini and opencode, of our own agent and of the usual servers, in
+# lower case.
 _READ = frozenset(
     {"read", "glob", "grep", "ls", "list", "notebookread", "webfetch", "websearch", "codesearch"}
     | {"read_file", "read_many_files", "list_directory", "search_file_content", "grep_search"}
@@ -57,7 +58,7 @@ def action_of(event: ToolStart) -> str | None:
     """
     name = _SERVER.sub("", event.name.lower())
     if name not in _SHELL:
-        named = (("read", _READ), ("write", _WRITE), ("eval", _EVAL))
+        named = (("read", _READ), ("write", _WRITE), ("eval", _EVAL), ("git", {"git"}))
         return next((kind for kind, names in named if name in names), None)
     before = _BEFORE.match(event.summary)
     assert before is not None, "it matches nothing, too"

@@ -1,87 +1,44 @@
-"""Working through a backlog as a library (B): `from ralph import Hooks, TaskRun`.
-
-It is `ralph tasks run` without its signals: the same file, the same lock, the same records. It
-prints nothing, takes no signal, and adopts none of the host program's processes.
-"""
+"""Working through a backlog as a library (B): `from ralph import Hooks, TaskRun`."""
 
 import os
-import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
-from ralph.kernel.value import replace
-from ralph.kernel.world import Signals
+from ralph.kernel.state import RunState
 from ralph.loops.backlog.hooks import Hooks
+from ralph.loops.library import LoopRun, RunOptions, TaskResult
 
 __all__ = ["Hooks", "TaskRun"]
 
-_FLAGS = (
-    *("max_iterations", "max_tasks", "parallel", "max_time", "max_cost", "max_wait", "on_failure"),
-    *("agent", "model", "timeout", "idle_timeout", "stop_grace", "network", "guard"),
-    *("sandbox_show", "emoji", "color", "timestamps", "stream_agent_output", "notify"),
-)
+
+class TaskOptions(RunOptions, total=False):
+    """What a run over tasks may be given: the flags of `ralph tasks run` with `_` for `-`."""
+
+    hooks: Hooks | Sequence[Hooks]  # with several workers they are called from several threads
+    task: str | None
+    tag: str | Sequence[str]
+    allow_dirty: bool
+    max_tasks: int | None
+    parallel: int | None
+    on_failure: str | None
 
 
-class TaskRun:
-    """Works through the tasks of `.ralph/tasks.jsonl` in a project.
+class TaskRun(LoopRun):
+    """Works through the tasks of `.ralph/tasks.jsonl` in a project."""
 
-    `task` or `tags` choose some of them. `sandbox` is None for what the settings say, False to
-    work in place, or a backend's name. `settings` are the flags of `ralph tasks run` with `_` for
-    `-`: `max_tasks=3, on_failure="stop"`; TypeError for one that there is not. The hooks are
-    called in the thread that calls run(); what one of them raises is told to nobody, and never ends
-    the run.
-    """
+    loop, options = "backlog", TaskOptions.__optional_keys__
 
     def __init__(
-        self,
-        project: str | os.PathLike[str] = ".",
-        *,
-        hooks: Hooks | Sequence[Hooks] = (),
-        task: str | None = None,
-        tags: Sequence[str] = (),
-        sandbox: str | bool | None = None,
-        allow_dirty: bool = False,
-        environ: Mapping[str, str] | None = None,
-        **settings: Any,  # noqa: ANN401  what each may be is for the settings to say
+        self, project: str | os.PathLike[str] = ".", **options: Unpack[TaskOptions]
     ) -> None:
-        unknown = settings.keys() - set(_FLAGS)
-        if unknown:
-            raise TypeError(f"TaskRun() got an unexpected keyword argument {min(unknown)!r}")
-        self._project = os.path.abspath(os.fspath(project))
-        if isinstance(sandbox, bool):
-            sandbox = "auto" if sandbox else "direct"
-        self._environ = dict(os.environ if environ is None else environ)
-        self._flags = {
-            **dict.fromkeys(_FLAGS),
-            **settings,
-            "task": task,
-            "tag": tuple(tags),
-            "sandbox": sandbox,
-            "allow_dirty": allow_dirty,
-            "verbose": False,
-            "in_json": False,
-            "hooks": (hooks,) if isinstance(hooks, Hooks) else tuple(hooks),
-        }
-        self._cancels = 0
-        self._under_way = threading.Lock()
+        tag, hooks = options.get("tag", ()), options.get("hooks", ())
+        tags = (tag,) if isinstance(tag, str) else tuple(tag)
+        several = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
+        super().__init__(project, options, tag=tags, hooks=several)
 
-    def run(self) -> int:
-        """Work until nothing is left, or a limit or a person ends it: the exit code that `ralph
-        tasks run` would have. RalphError, with `message` and `remedy`, for what it would refuse, or
-        if it was cancelled twice within a commit; RuntimeError while another thread is in here."""
-        from ralph.runner.carry_out import execute
-        from ralph.runner.invocation import Invocation
-
-        if not self._under_way.acquire(blocking=False):
-            raise RuntimeError("this TaskRun is running already")
-        try:
-            invocation = Invocation(self._project, self._environ, self._flags, None, None, None)
-            asked = replace(invocation, asked=lambda: Signals(cancels=self._cancels))
-            return execute("backlog", asked)
-        finally:
-            self._cancels = 0
-            self._under_way.release()
-
-    def cancel(self) -> None:
-        """End the run after its current operation; called twice, at once. From any thread."""
-        self._cancels += 1
+    def _tasks(self, state: RunState) -> Iterator[TaskResult]:
+        """Each task that this run has ended."""
+        for each in state.delivered:
+            yield TaskResult(each.task, done=True, title=each.what, commit=each.commit)
+        for task, why in state.parked:
+            yield TaskResult(task, done=False, why=why)

@@ -85,7 +85,8 @@ def parts_of(
 
     loop = settings.loop
     terms = (plan.work.bounds.task, loop.check_timeout, loop.test_command)
-    proof = CompletionCheck(place.inside, backlog.rule_of, run.directory, *terms)
+    tests = (backlog.tests_of, settlement.changed)
+    proof = CompletionCheck(place.inside, backlog.rule_of, run.directory, *terms, *tests)
     # The commits of a task become one: what counts is what that holds.
     secrets = place.secrets(history=False)
     return Parts(

@@ -23,7 +23,7 @@ from ralph.loops.backlog.parallel.worktrees import TaskWorktree, Worktrees
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
 from ralph.loops.backlog.rules import DayLimit
-from ralph.loops.backlog.store.selection import TaskBacklog
+from ralph.loops.backlog.store.selection import TaskBacklog, test_command_of
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import work_of
@@ -118,7 +118,7 @@ def _planned(
     # In a new worktree the user's own command may install what runs the checks of tasks.
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)
-    backlog = TaskBacklog(TaskFile(here), task, tags, runners)
+    backlog = TaskBacklog(TaskFile(here), task, tags, runners, test_command_of(loaded))
     # What others have spent today, without what this run had spent on days before.
     entries, today = read_ledger(project_dir(state_root(environ), here)), time.localtime()[:3]
     spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd

@@ -29,7 +29,6 @@ from ralph.kernel.verdict import (
 )
 from ralph.loops.backlog.prompt import Material, task_prompt
 from ralph.loops.backlog.rules import (
-    CHECK,
     DayLimit,
     Halt,
     TaskLimit,
@@ -175,7 +174,7 @@ def closing(bounds: Bounds, patience: rules.Patience, contract: CompleteClaim) -
         withdrawn,
         proven,
         rules.Asks(park=True),
-        rules.Believed(contract, silent=CHECK),
+        rules.Believed(contract),
         rules.barred,
         rules.Failing(patience.fail_after, park=True),
         TaskLimit(bounds.task),

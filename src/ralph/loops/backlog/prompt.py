@@ -22,6 +22,7 @@ class Material:
 
     documents: tuple[tuple[str, str], ...] = ()  # (name, text) of AGENTS.md and the like
     lessons: tuple[str, ...] = ()  # what earlier iterations and tasks taught
+    tests: str = ""  # the command that runs the tests named after it, if there are any
 
 
 def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -> str:
@@ -41,6 +42,12 @@ def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -
         rule = (
             f"The task is complete when {task.check}. The host checks that after your turn, "
             f"whatever you say; say {marker} when you think so."
+        )
+    elif known.tests:
+        rule = (
+            f"This task is complete when `{known.tests}` passes; the host runs that after your "
+            f"turn. Where no test is named {task.id}, end your answer with {marker} when the task "
+            "is complete, and only then."
         )
     parts += [f"{head}\n\n{task.text}".rstrip() + notes, f"{rule} {_WORDS}"]
     if task.answers:

@@ -11,6 +11,7 @@ from ralph.loops.backlog.outcome import own_error
 from ralph.text.words import counted, duration, listed
 
 CHECK = "completion"  # the gate that checks what a task itself names
+NAMED = "the tests named "  # and the task's id, where that gate has found such tests
 _SHOWN = 5  # tasks in one sentence
 _MOST_BARREN = 2
 
@@ -106,13 +107,17 @@ class TasksLimit:
 
 
 def proven(case: Case) -> Answer | None:
-    """The task names a check and it passed, whether the agent says that it is complete or not."""
-    if not case.task.check or CHECK not in case.passed or not case.checked or case.findings:
+    """The task's check passed, or without one the tests that are named after it, whether the agent
+    says that it is complete or not."""
+    passed, checks = case.passed, bool(case.task.check)
+    proofs = (name for name in passed if (name == CHECK if checks else name.startswith(NAMED)))
+    proof = next(proofs, None)
+    if proof is None or not case.checked or case.findings:
         return None
     if case.turn.failed or said_failed(case.turn):  # its changes are discarded
         return None
-    others = (f"passed: {name}" for name in case.passed if name != CHECK)
-    return Accept((f"passed: {case.task.check}", *others))
+    others = (f"passed: {name}" for name in passed if name != proof)
+    return Accept((f"passed: {case.task.check or proof}", *others))
 
 
 def lost(case: Case) -> Answer | None:

@@ -277,6 +277,12 @@ class TaskSettlement:
             }
         )
 
+    def changed(self, state: RunState, to: str) -> list[str]:
+        """The paths that differ in a tree since the task began, relative to the workspace."""
+        place, delta = self.work.repository.place, self.work.delta(base_of(state), to)
+        paths = (place.path(path) for path in delta if not place.is_ours(path))
+        return [os.path.relpath(path, self.work.workspace) for path in paths]
+
     def commit(self, state: RunState, *, ticks: bool = True) -> Committed:
         """Commit what was proven under the task's id, and with `ticks` the list it came from."""
         task, here = state.task, self.work.workspace

@@ -72,6 +72,8 @@ def read(invocation: Invocation) -> Plan[StoryWork]:
     )
     if work.skip_review and (work.review_agent or work.review_model):
         raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
+    if type(work.cap) is not int or work.cap < 1:  # of a program: the command line has looked
+        raise ConfigError(f"review_cap is {work.cap!r}", "Give a whole number, 1 or more.")
     _refuse_unusable(stories, work)
     _refuse_another_list(invocation, stories)
     loaded = load(workspace, flag_overrides(flags, _FLAGS))

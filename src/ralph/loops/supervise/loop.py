@@ -20,7 +20,7 @@ from ralph.loops.supervise.child_runs import job_pids
 from ralph.loops.supervise.folder import TaskFolder, folder_at, folder_of
 from ralph.loops.supervise.marks import SeenMarks, TaskSignals, seen_in
 from ralph.loops.supervise.policy import supervise
-from ralph.runner.agent_setup import build_agent
+from ralph.runner.agent_setup import build_agent, hook_environment
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import RAISED
 from ralph.runner.plan import Loop, Past, Plan
@@ -204,9 +204,10 @@ def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
         found = plan.backlog()
         return replace(found, tasks=tuple(replace(task, id=folder.task) for task in found.tasks))
 
+    env = hook_environment(plan, run.directory)
     return Wired(
         policy,
-        build_agent(plan, run.directory, run.readers, filing=attempts, start=run.start),
+        build_agent(plan, run.directory, run.readers, env=env, filing=attempts, start=run.start),
         Workspace(run.attention, backlog),
         readers=(attempts, BusReader(folder, run.name, work.max_restarts, run.before)),
         notes=tuple(notes),

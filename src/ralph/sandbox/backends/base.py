@@ -2,14 +2,15 @@
 
 import os
 import shutil
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
+from ralph.kernel.verdict import Cut
 from ralph.processes import keeper_main
 from ralph.processes.child import Child, Command, Reader
+from ralph.processes.interpreters import LANGUAGES, python_of, typescript_runner, version_of
 from ralph.processes.keeper import Keeper
 from ralph.sandbox.changes.by_descriptor import FileTree
 from ralph.sandbox.changes.diff import unified
@@ -25,18 +26,14 @@ from ralph.sandbox.interface import (
 if TYPE_CHECKING:
     from ralph.sandbox.backends.guest import GuestFiles
 
-_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
-_TYPESCRIPT = (  # what runs TypeScript from its standard input
-    ("bun", "run", "-"),
-    ("deno", "run", "-"),
-    ("node", "--experimental-strip-types", "--input-type=module-typescript", "-"),
-)
+_LATE, _NOT_EXECUTABLE, _NOT_FOUND = 124, 126, 127
+_GRACE = 1.0  # seconds between the signals that end what takes too long
 
 
-class Sandbox:
+class OpenSandbox:
     """An open sandbox. `close` ends whatever runs in it and drops what was not committed."""
 
-    python = sys.executable or "python3"
+    kind = ""  # the backend's name
     no_rollback = "nothing can be undone"  # said where there is none
 
     def __init__(
@@ -89,36 +86,64 @@ class Sandbox:
         flags for their streams; OSError if they cannot."""
         return argv
 
-    def run(self, *argv: str, stdin: bytes | None = None) -> CommandResult:
-        """Run a program to its end; 127 if there is none."""
+    def run(
+        self, *argv: str, stdin: bytes | None = None, timeout: float | None = None
+    ) -> CommandResult:
+        """Run a program to its end, or for so many seconds; 127 if there is none."""
         output, error = bytearray(), bytearray()
         try:
             child = self.spawn(argv, output.extend, error.extend, stdin=stdin)
         except OSError as problem:
             code = _NOT_FOUND if isinstance(problem, FileNotFoundError) else _NOT_EXECUTABLE
             return CommandResult(code, b"", f"{argv[0]}: {problem.strerror}\n".encode())
-        code = child.wait(lambda: None).code
-        return CommandResult(code, bytes(output), bytes(error))
 
-    def bash(self, command: str) -> CommandResult:
+        def watch() -> Cut | None:
+            late = timeout is not None and child.seconds() >= timeout
+            return Cut("it took too long", _GRACE) if late else None
+
+        ended = child.wait(watch)
+        late = ended.cut is not None
+        return CommandResult(_LATE if late else ended.code, bytes(output), bytes(error), late)
+
+    def bash(self, command: str, timeout: float | None = None) -> CommandResult:
         shell = shutil.which("bash", path=self.environ.get("PATH")) or "sh"
-        return self.run(shell, "-c", command)
+        return self.run(shell, "-c", command, timeout=timeout)
 
-    def eval(self, code: str, language: str = "python") -> CommandResult:
+    def eval(
+        self, code: str, language: str = "python", timeout: float | None = None
+    ) -> CommandResult:
         """Run Python, or TypeScript where a runner is installed."""
+        return self.run(*self.runner(language), stdin=code.encode(), timeout=timeout)
+
+    def runner(self, language: str) -> tuple[str, ...]:
+        """The command that runs code of a language from its standard input. ConfigError if there is
+        none."""
         if language == "python":
-            return self.run(self.python, "-", stdin=code.encode())
+            return (self.python(), "-")
         if language != "typescript":
-            raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
-        for words in _TYPESCRIPT:
-            done = self.run(*words, stdin=code.encode())
-            if done.code != _NOT_FOUND:
-                return done
-        raise ConfigError("nothing in there runs TypeScript", "Install bun, deno or node 22.7.")
+            names = " or ".join(LANGUAGES)
+            raise ConfigError(f"no runner for the language {language!r}", f"Use {names}.")
+        return typescript_runner(self.environ.get("PATH", os.defpath), self.version_of)
+
+    def python(self) -> str:
+        return python_of(self.origin, self.environ.get("PATH", os.defpath))
+
+    def version_of(self, program: str) -> str:
+        """What a program in there prints for `--version`; "" where there is none."""
+        return version_of(program, self.environ.get("PATH", os.defpath))
 
     def git(self, *arguments: str) -> CommandResult:
         """Run the real git on the project as the sandbox sees it."""
         return self.run("git", *arguments)
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The directories that it has for itself, that of its layer first."""
+        return ()
 
     def changes(self) -> tuple[Change, ...]:
         """Differences from the project, sorted by path."""
@@ -137,6 +162,16 @@ class Sandbox:
     def commit(self, *, everything: bool = False) -> CommitResult:
         """Apply the changes to the project, but for those held, unless everything is wanted."""
         return CommitResult(tuple(change.path for change in self.changes()))
+
+    def keep(self, *, everything: bool = False, paths: Sequence[str] | None = None) -> CommitResult:
+        """The same, and go on with what is left: all changes, or those at these paths and below.
+        What runs in it is ended."""
+        if paths is not None:
+            raise ConfigError(
+                f"{self.kind} works in place, so that everything is kept already",
+                "Keep without naming paths, or use another: ralph sandbox probe",
+            )
+        return self.commit(everything=everything)
 
     def seal(self) -> bool:
         """Close, but keep the layer on disk for `landing.land`; False where there is none."""
@@ -182,7 +217,7 @@ class Backend(Protocol):
     def probe(self, project: str, policy: SandboxPolicy) -> Capabilities:
         """Try it for real, here; raises nothing."""
 
-    def open(self, project: str, policy: SandboxPolicy) -> Sandbox:
+    def open(self, project: str, policy: SandboxPolicy) -> OpenSandbox:
         """Open a sandbox over a project. ConfigError says what is missing."""
 
 

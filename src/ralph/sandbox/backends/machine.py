@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from ralph.errors import ConfigError, failing
@@ -15,7 +15,7 @@ from ralph.files.safe_open import read_or_nothing, remove_file
 from ralph.files.state_dir import write_atomically, writing_state
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.backends.guest import (
     LONG,
     Guest,
@@ -28,7 +28,14 @@ from ralph.sandbox.backends.guest import (
     wanted,
 )
 from ralph.sandbox.changes.manifest import Listing, differing
-from ralph.sandbox.interface import Capabilities, Change, CommandResult, SandboxPolicy, ordered
+from ralph.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommandResult,
+    CommitResult,
+    SandboxPolicy,
+    ordered,
+)
 
 AGENT = "claude"  # what such a sandbox is made for, and what `run` runs
 _LONGEST = 63  # characters of a name
@@ -196,18 +203,16 @@ def opening(
     ours = KeptMachine(policy, guest)
     try:
         # Not by the name of a turn: a commit that had begun is not for its run to clear.
-        with layer_store.claimed(replace(policy, name=""), guest.project) as kept:
+        with layer_store.claimed(replace(policy, name="", kept=False), guest.project) as kept:
             yield ours, kept
     except BaseException:
         ours.release()
         raise
 
 
-class Remote(Sandbox):
+class Remote(OpenSandbox):
     """A machine with the project at the same path. Its files are reached by the tool alone."""
 
-    python = "python3"
-    kind = ""  # the backend's name
     run_words: tuple[str, ...] = ("run",)  # what comes before the name when the agent is run
     look = "look"  # how its files are listed
 
@@ -260,14 +265,29 @@ class Remote(Sandbox):
         variables = [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
         return self._guest.command(argv, *flags, *variables)
 
-    def bash(self, command: str) -> CommandResult:
-        return self.run("bash", "-c", command)
+    def bash(self, command: str, timeout: float | None = None) -> CommandResult:
+        return self.run("bash", "-c", command, timeout=timeout)
+
+    def python(self) -> str:
+        return "python3"
+
+    def version_of(self, program: str) -> str:
+        return self.run(program, "--version").output.decode("utf-8", "replace").strip()
+
+    def keep(self, *, everything: bool = False, paths: Sequence[str] | None = None) -> CommitResult:
+        done = super().keep(everything=everything, paths=paths)
+        self._first = self._last
+        return done
 
     def _listed(self) -> Listing:
         done = self._guest.ask(self.look, root=True)
         if done.code:
             raise self._lost(told(done))
         return parse_listing(done.output)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (self._place.path,)
 
     def changes(self) -> tuple[Change, ...]:
         self._fetch()

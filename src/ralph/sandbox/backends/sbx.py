@@ -6,21 +6,23 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ralph.errors import ConfigError, RalphError, StateError
 from ralph.git.digest import git_output
 from ralph.kernel.value import replace
+from ralph.processes.keeper import Keeper
 from ralph.sandbox.backends import machine, worktree
 from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.backends.guest import LONG, Guest, SandboxTool, encoded
 from ralph.sandbox.backends.machine import KeptMachine, Remote
 from ralph.sandbox.changes.by_descriptor import Reach
-from ralph.sandbox.changes.commit import Commit, closed_in
+from ralph.sandbox.changes.commit import Commit, closed_in, selected
 from ralph.sandbox.changes.git_config_hooks import config_hooks
 from ralph.sandbox.changes.landing import carry_out
 from ralph.sandbox.changes.manifest import against
 from ralph.sandbox.interface import Capabilities, Change, CommitResult, SandboxPolicy, unusable
+from ralph.sandbox.layer_store import moment
 
 NAME = "sbx"
 WORDS = ("sbx",)
@@ -146,9 +148,25 @@ class Sbx(Remote):
 
     def commit(self, *, everything: bool = False) -> CommitResult:
         """End what runs, then apply the changes. If that fails, the machine stays."""
+        return self._kept(everything=everything, paths=None)
+
+    def keep(self, *, everything: bool = False, paths: Sequence[str] | None = None) -> CommitResult:
+        done = self._kept(everything=everything, paths=paths)
+        self._keeper = Keeper()
+        first = dict(self._first)
+        for path in map(os.fsencode, done.applied):
+            if path in self._last:
+                first[path] = self._last[path]
+            else:
+                first.pop(path, None)
+        self._first = first
+        self._place.since |= dict.fromkeys(done.applied, moment())
+        return done
+
+    def _kept(self, *, everything: bool, paths: Sequence[str] | None) -> CommitResult:
         self._fate = "hold"
         try:
-            done = self._committed(everything=everything)
+            done = self._committed(everything=everything, paths=paths)
         except (OSError, RalphError) as error:
             why = error.message if isinstance(error, RalphError) else error.strerror
             enter = f"sbx exec -it {self._guest.name} bash"
@@ -159,7 +177,7 @@ class Sbx(Remote):
         self._fate = "keep"
         return done
 
-    def _committed(self, *, everything: bool) -> CommitResult:
+    def _committed(self, *, everything: bool, paths: Sequence[str] | None) -> CommitResult:
         self._keeper.close()
         if not self._is_idle():
             self._guest.stop()
@@ -176,8 +194,10 @@ class Sbx(Remote):
             if everything
             else config_hooks(self.origin, self.policy.environ),
             closed=closed_in(self.origin, changes),
+            since=self._place.since,
         )
-        return carry_out(commit, self._place.path)
+        part = commit if paths is None else selected(commit, paths)
+        return carry_out(part, self._place.path)
 
     def discard(self) -> None:
         self._fate = "remove"

@@ -78,13 +78,13 @@ def open(project: str, policy: SandboxPolicy) -> "Srt":  # noqa: A001  the inter
     if why := worktree.problem(project, policy):
         raise ConfigError(f"srt cannot be used: {why}", worktree.REMEDY)
     with layer_store.claimed(policy, project) as kept:
-        kept.settle()
         return Srt(project, policy, kept)
 
 
 class Srt(worktree.WorktreeSandbox):
     """A clone; each command in it is run by srt."""
 
+    kind = NAME
     able = Capabilities(True, True, True, _WHY)
 
     def __init__(self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir) -> None:
@@ -166,6 +166,10 @@ class Srt(worktree.WorktreeSandbox):
             raise OSError(number, os.strerror(number), program)
         return (*self._words, *argv)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (*super().places, self._sockets.path)
+
     def changes(self) -> tuple[Change, ...]:
         return tuple(change for change in super().changes() if not self._is_mark(change.path))
 
@@ -184,8 +188,7 @@ class Srt(worktree.WorktreeSandbox):
         self._sockets.remove()
 
     def _leave(self) -> None:  # there is no worktree to prune
-        self._part()
-        self._place.remove()
+        super(worktree.WorktreeSandbox, self)._leave()
 
 
 class Sockets:

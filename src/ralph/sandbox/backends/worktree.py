@@ -9,11 +9,20 @@ from ralph.errors import ConfigError
 from ralph.files.safe_open import remove_file
 from ralph.git.digest import entry_path, git_line, git_output
 from ralph.kernel.value import replace
+from ralph.processes.keeper import Keeper
 from ralph.sandbox import layer_store
 from ralph.sandbox.backends.base import missing_keeper, real_project
 from ralph.sandbox.backends.layered import Layered
-from ralph.sandbox.changes.manifest import Manifest
-from ralph.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
+from ralph.sandbox.changes.commit import Commit, read
+from ralph.sandbox.changes.manifest import Manifest, read_listing
+from ralph.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommitResult,
+    SandboxPolicy,
+    ordered,
+    unusable,
+)
 from ralph.text.words import listed
 
 REMEDY = "Try: git init && git add -A && git commit"
@@ -51,7 +60,6 @@ def open(project: str, policy: SandboxPolicy) -> "WorktreeSandbox":  # noqa: A00
             # Those of owners that were killed, whose directories are gone.
             if os.path.exists(os.path.join(project, ".git", "worktrees")):
                 _prune(project, policy)
-            kept.settle()
             return WorktreeSandbox(project, policy, kept)
     except BaseException:
         _prune(project, policy)
@@ -61,17 +69,32 @@ def open(project: str, policy: SandboxPolicy) -> "WorktreeSandbox":  # noqa: A00
 class WorktreeSandbox(Layered):
     """A second working tree; commands work in it. Others make theirs in another way."""
 
+    kind = "worktree"
     able = Capabilities(False, True, False, _WHY)
 
     def __init__(self, project: str, policy: SandboxPolicy, kept: layer_store.LayerDir) -> None:
-        tree = os.path.join(kept.path, "tree")
-        self.make(project, policy, tree)
-        # What cannot be read, or is gone by now, is left out and told.
-        whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
-        unread = [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
+        tree, self._listing = (os.path.join(kept.path, name) for name in ("tree", "manifest.json"))
+        unread: list[bytes] = []
+        if not kept.record:
+            kept.settle()
+            self.make(project, policy, tree)
+            # What cannot be read, or is gone by now, is left out and told.
+            whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
+            unread = [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
         able = replace(self.able, lacks=lacking(unread))
         super().__init__(project, policy, able, kept, tree)
-        self._manifest = Manifest(tree, git=False, ours=True)
+        sealed = read(os.path.join(kept.path, layer_store.SEALED))
+        if not kept.record:
+            self._manifest = Manifest(tree, git=False, ours=True)
+        else:
+            self._manifest = Manifest(tree, git=False, ours=True, known=read_listing(self._listing))
+            if sealed is not None:
+                self._resume(sealed)
+                left = {change.path for change in sealed.changes}
+                self._manifest.accept(path for path in sealed.since if path not in left)
+        self._note()
+        if sealed is not None:
+            remove_file(os.path.join(kept.path, layer_store.SEALED))
 
     @staticmethod
     def make(project: str, policy: SandboxPolicy, tree: str) -> None:
@@ -84,6 +107,17 @@ class WorktreeSandbox(Layered):
 
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
         return frozenset(change.path for change in changes if self._manifest.knows(change.path))
+
+    def _go_on(self, rest: Commit, done: CommitResult) -> None:
+        self._keeper = Keeper()
+        self._manifest.accept(done.applied)
+        self._resume(rest)
+        self._note()
+
+    def _note(self) -> None:
+        if self.policy.kept:
+            self._manifest.write(self._listing)
+        super()._note()
 
     def _leave(self) -> None:
         super()._leave()

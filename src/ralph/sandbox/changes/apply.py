@@ -9,22 +9,19 @@ others are applied, and it is named.
 import errno
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ralph.kernel.value import value
 from ralph.sandbox.changes import git_state, review
 from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach, handle_of
-from ralph.sandbox.changes.commit import Commit, path_of
+from ralph.sandbox.changes.commit import NO_FILE, NO_LOCK, NOT_WORK, Commit, path_of
 from ralph.sandbox.changes.compare import difference
 from ralph.sandbox.changes.copying import put
 from ralph.sandbox.interface import Change, ChangeKind, CommitResult, FileType, Spared, type_of
 
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 _DONE, _FREE = ("done", ""), ("", "")  # it is there already; nothing speaks against it
-NO_FILE = "a socket, a pipe or a device is not kept"
-NO_LOCK = "a lock of git is not kept"
-NOT_WORK = (NO_FILE, NO_LOCK)  # nobody misses it
 _CHANGED = "someone changed it meanwhile"
 _Verdict = tuple[str, str]  # where it is listed ("" is applied), and why
 _Stamp = tuple[int, ...]
@@ -39,16 +36,19 @@ class _Job:
     source: Reach
 
 
-def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
+def doubtful(
+    project: str, opened: int, since: Mapping[str, int], changes: Iterable[Change]
+) -> list[str]:
     """Paths that look new, but stand where somebody added or deleted something meanwhile: an upper
     layer does not tell whether a file was there before; who deleted it wants it gone."""
     added = [change.path for change in changes if change.kind is ChangeKind.ADDED]
-    changed = set()
+    times = {}
     for above in {os.path.dirname(path) for path in added}:
         with suppress(OSError):
-            if os.stat(os.path.join(project, above)).st_ctime_ns >= opened:
-                changed.add(above)
-    return [path for path in added if os.path.dirname(path) in changed]
+            times[above] = os.stat(os.path.join(project, above)).st_ctime_ns
+    return [
+        path for path in added if times.get(os.path.dirname(path), -1) >= since.get(path, opened)
+    ]
 
 
 def stage(source: str, changes: Collection[Change], into: str) -> None:
@@ -158,7 +158,8 @@ def _verdict(job: _Job, change: Change, here: os.stat_result | None) -> _Verdict
         if not change.gone and (was_there or change.path in job.commit.copies):
             return "changed", "someone deleted it meanwhile"
         return _FREE
-    meanwhile = here.st_ctime_ns >= job.commit.opened and not stat.S_ISDIR(here.st_mode)
+    opened = job.commit.since.get(change.path, job.commit.opened)
+    meanwhile = here.st_ctime_ns >= opened and not stat.S_ISDIR(here.st_mode)
     if not meanwhile and not (change.gone and change.entry is not type_of(here.st_mode)):
         return _FREE
     if _is_done(job, change, here):

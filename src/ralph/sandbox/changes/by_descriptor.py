@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from ralph.errors import ConfigError
 from ralph.files.safe_open import regular
+from ralph.sandbox.interface import is_within
+from ralph.text.plain import escaped
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -204,6 +207,17 @@ def parts_of(path: str) -> list[bytes]:
     if path.startswith("/") or b".." in steps or b"\0" in os.fsencode(path):
         raise ValueError(f"not a path within the project: {path!r}")
     return [step for step in steps if step not in (b"", b".")]
+
+
+def path_in(project: str, path: str) -> str:
+    """A path as one below the project. ConfigError if it leads elsewhere."""
+    inner = os.path.relpath(path, project) if is_within(path, project) else path
+    try:
+        return os.fsdecode(b"/".join(parts_of(inner)))
+    except ValueError:
+        raise ConfigError(
+            f"{escaped(path)} is not in the project {project}", "Name a path below that, without .."
+        ) from None
 
 
 class FileTree:

@@ -3,16 +3,26 @@
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 
 from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import write_atomically
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.sandbox.changes.by_descriptor import READ, WRITE, Reach
-from ralph.sandbox.interface import Change, ChangeKind, FileType
+from ralph.sandbox.interface import (
+    Change,
+    ChangeKind,
+    CommitResult,
+    FileType,
+    is_within,
+)
 
 Modes = Mapping[str, int]
+_GIT = ".git"
+NO_FILE = "a socket, a pipe or a device is not kept"
+NO_LOCK = "a lock of git is not kept"
+NOT_WORK = (NO_FILE, NO_LOCK)  # nobody misses it
 
 
 @value
@@ -31,6 +41,8 @@ class Commit:
     index: str = ""  # where git's index is as it was then
     modes: Modes = field(default_factory=dict)  # in the source, of what keeps us out
     closed: Modes = field(default_factory=dict)  # in the project, of directories that keep us out
+    # Paths that count from another moment: work that was resumed, or kept by an earlier commit.
+    since: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, path: str) -> None:
         """Write the journal, from which `read` and `apply` finish what was begun."""
@@ -50,6 +62,42 @@ def read(path: str) -> Commit | None:
         return Commit(changes=changes, copies=copies, config_hooks=config_hooks, **words)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def is_at(change: Change, path: str) -> bool:
+    """True for a change at a path or below it; "" is the project."""
+    return not path or is_within(change.path, path)
+
+
+def selected(commit: Commit, paths: Sequence[str]) -> Commit:
+    """The part of a commit at these paths and below, with the directories that it stands in. Git's
+    own files fit together: some of them are all."""
+    wanted = [_GIT if is_within(path, _GIT) else path for path in paths]
+    new = (c for c in commit.changes if c.kind is ChangeKind.ADDED)
+    made = {change.path for change in new if change.entry is FileType.DIRECTORY}
+
+    def is_wanted(change: Change) -> bool:
+        return any(
+            is_at(change, path) or (change.path in made and is_within(path, change.path))
+            for path in wanted
+        )
+
+    return replace(commit, changes=tuple(filter(is_wanted, commit.changes)))
+
+
+def rest_of(commit: Commit, done: CommitResult, moment: int) -> Commit:
+    """The part that an applied one has left. Whatever was applied counts from this moment."""
+    gone = {*done.applied, *(one.path for one in done.failed if one.why in NOT_WORK)}
+    left = tuple(change for change in commit.changes if change.path not in gone)
+    since = {**commit.since, **dict.fromkeys(done.applied, moment)}
+    deleted = {c.path for c in commit.changes if c.gone} & {*done.applied}
+    return replace(commit, changes=left, since=since, copies=commit.copies - deleted)
+
+
+def there_before(commit: Commit) -> Iterator[str]:
+    """Paths that the project had when the work of a commit began."""
+    yield from commit.copies
+    yield from (c.path for c in commit.changes if c.kind in (ChangeKind.MODIFIED, ChangeKind.MODE))
 
 
 def modes_of(source: str, changes: Iterable[Change]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from ralph.sandbox.changes.by_descriptor import READ, Reach
 from ralph.sandbox.interface import Change, ChangeKind, FileType, type_of
 
-_OPAQUE = "user.overlay.opaque"
+OPAQUE = "user.overlay.opaque"
 _CHUNK = 1024 * 1024
 Seen = tuple[Reach, bytes, os.stat_result]  # a tree, a path in it, and what stands there
 
@@ -46,7 +46,7 @@ def layer_changes(upper: str, lower: str) -> Iterator[Change]:
 
 def is_opaque(layer: Reach, path: bytes) -> bool:
     """True if a directory of an upper layer hides what the lower one has there."""
-    return layer.attribute(path, _OPAQUE) == b"y"
+    return layer.attribute(path, OPAQUE) == b"y"
 
 
 def entry_changes(

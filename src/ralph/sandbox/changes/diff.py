@@ -31,6 +31,12 @@ def unified(change: Change, before: str, after: str) -> str:
     return head + "".join(line if line.endswith("\n") else line + unended for line in lines)
 
 
+def patch(change: Change, text: str) -> str:
+    """A unified diff with the line before it that says which file it is of, as git has it."""
+    names = " ".join(quoted(f"{side}/{change.path}") for side in "ab")
+    return f"diff --git {names}\n{text}" if text else ""
+
+
 def quoted(name: str) -> str:
     """A name as git writes it where a line holds nothing else: in quotes if it has to be."""
 

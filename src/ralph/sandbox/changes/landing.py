@@ -17,7 +17,7 @@ from ralph.kernel.facts import Landed
 from ralph.kernel.value import replace
 from ralph.sandbox import layer_store
 from ralph.sandbox.changes import apply
-from ralph.sandbox.changes.commit import Commit, read
+from ralph.sandbox.changes.commit import NOT_WORK, Commit, read, rest_of
 from ralph.sandbox.interface import CommitResult, Spared
 from ralph.sandbox.layer_store import JOURNAL, SEALED
 from ralph.text.plain import escaped
@@ -35,6 +35,32 @@ def carry_out(commit: Commit, path: str) -> CommitResult:
     kept = _applied(commit, path)
     layer_store.forget_journal(path)
     return kept
+
+
+def carry_out_here(commit: Commit, path: str, *, save: bool) -> CommitResult:
+    """The same where the layer is worked in further, so that nothing of it is moved away."""
+    commit.write(os.path.join(path, JOURNAL))
+    done = apply.apply(commit)
+    if save:
+        try:
+            done = replace(done, saved=apply.save(commit, done, _held(path)))
+        except OSError:  # it is in the layer still
+            layer_store.remove(_held(path))
+    layer_store.forget_journal(path)
+    return done
+
+
+def carry_out_part(part: Commit, whole: Commit, path: str) -> CommitResult:
+    """Apply a part of the layer that somebody comes back to; the rest stays sealed."""
+    part.write(os.path.join(path, JOURNAL))
+    return _applied_part(part, whole, path)
+
+
+def _applied_part(part: Commit, whole: Commit, path: str) -> CommitResult:
+    done = apply.apply(part)
+    rest_of(whole, done, layer_store.moment()).write(os.path.join(path, SEALED))
+    layer_store.forget_journal(path)
+    return done
 
 
 def _applied(commit: Commit, path: str) -> CommitResult:
@@ -89,7 +115,11 @@ def _finished(path: str) -> Iterator[CommitResult]:
     """Apply it, unless that was done, and only its journal was left. What cannot be read is held;
     where it was sealed its run does that, and tells it."""
     commit = _begun(path)
-    if commit is None:
+    if layer_store.record_of(path):
+        whole = read(os.path.join(path, SEALED))
+        if commit is not None:
+            yield _applied_part(commit, whole, path) if whole else apply.apply(commit)
+    elif commit is None:
         if not os.path.exists(os.path.join(path, SEALED)):
             saved = set_aside(path, *_LAYERS)
             yield CommitResult(failed=(Spared(".", _UNREADABLE),), saved=saved)
@@ -151,7 +181,7 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 def told(kept: CommitResult, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
     """A commit as a fact. Names stay on one line: they go into prompts and onto terminals."""
-    missing = [one for one in (*kept.changed, *kept.failed) if one.why not in apply.NOT_WORK]
+    missing = [one for one in (*kept.changed, *kept.failed) if one.why not in NOT_WORK]
     return Landed(
         now,
         kept=True,

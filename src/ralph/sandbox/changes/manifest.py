@@ -1,12 +1,16 @@
 """Trees remembered by the stamps of their entries: whatever was touched has another stamp."""
 
+import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from ralph.errors import StateError
 from ralph.files.digest import digest_of
+from ralph.files.safe_open import read_or_nothing
+from ralph.files.state_dir import write_atomically
 from ralph.kernel.value import value
 from ralph.sandbox.changes.by_descriptor import READ, Reach
 from ralph.sandbox.changes.compare import deleted, entry_changes
@@ -65,15 +69,18 @@ def _kind(old: Stamp | None, new: Stamp) -> ChangeKind:
 
 class Manifest:
     """The stamps of a tree at one moment. With `ours` nobody else's work is in the tree, and its
-    modes may be lifted to look at it."""
+    modes may be lifted to look at it. `known` are those of an earlier moment."""
 
-    def __init__(self, root: str, *, git: bool, ours: bool = False) -> None:
+    def __init__(
+        self, root: str, *, git: bool, ours: bool = False, known: Listing | None = None
+    ) -> None:
         self._root = root
         self._git = git
         self._needs = READ if ours else 0
-        self._known: Listing = {}
-        with self._reach() as tree:
-            self._known = self._listed(tree)
+        self._known: Listing = known or {}
+        if known is None:
+            with self._reach() as tree:
+                self._known = self._listed(tree)
 
     def knows(self, path: str) -> bool:
         return os.fsencode(path) in self._known
@@ -82,6 +89,26 @@ class Manifest:
         """All of it in a few letters, without the paths that this matches."""
         found = sorted(path for path in self._known if not but_for.fullmatch(path))
         return digest_of(repr((path, self._known[path])).encode() for path in found)
+
+    def accept(self, paths: Iterable[str]) -> None:
+        """Take these as they are now for what they were."""
+        known = dict(self._known)
+        with self._reach() as tree:
+            for path in map(os.fsencode, paths):
+                info = tree.seen(path)
+                if info is None:
+                    known.pop(path, None)
+                else:
+                    known[path] = _stamp_of(info)
+        self._known = known
+
+    def write(self, path: str) -> None:
+        """Write it down, for whoever goes on in the same tree."""
+        rows = [
+            (os.fsdecode(name), one.entry, one.mode, one.owner, one.content)
+            for name, one in self._known.items()
+        ]
+        write_atomically(path, json.dumps(rows), mode=0o600)
 
     def changes(self) -> Iterator[Change]:
         with self._reach() as tree:
@@ -112,6 +139,17 @@ class Manifest:
                     found[path] = _stamp_of(info)
                     waiting += [path] if stat.S_ISDIR(info.st_mode) else []
         return found
+
+
+def read_listing(path: str) -> Listing:
+    """What `Manifest.write` has written; StateError if it cannot be read."""
+    try:
+        return {
+            os.fsencode(name): Stamp(FileType(entry), mode, tuple(owner), tuple(content))
+            for name, entry, mode, owner, content in json.loads(read_or_nothing(path))
+        }
+    except (ValueError, TypeError) as error:
+        raise StateError(f"{path} cannot be read", "Discard that sandbox.") from error
 
 
 def _stamp_of(info: os.stat_result) -> Stamp:

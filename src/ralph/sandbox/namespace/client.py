@@ -6,6 +6,8 @@ import os
 import select
 import signal
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SO_PASSCRED, SOL_SOCKET, socket
+from _thread import RLock
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ralph.files.safe_open import read_or_nothing
@@ -55,25 +57,35 @@ def namespace_remedy() -> str:
 
 
 class Launcher:
-    """The process that makes sandboxes, started when the first is wanted, or before by `begin`."""
+    """The process that makes sandboxes, started when the first is wanted, or before by `begin`. It
+    serves all threads, one after the other; the sandboxes end with it."""
 
     def __init__(self) -> None:
         self._begun: Launched | None = None
         self._owner = 0
+        self._open_ones = 0
+        self._idle = False  # nobody wants more of it
+        self._lock = RLock()
 
     def begin(self) -> None:
         """Start it; it gets ready while we go on."""
-        if self._begun is None or self._owner != os.getpid():
-            self._begun = keeper_main.launch(_PROGRAM)
-            self._owner = os.getpid()
+        with self._lock:
+            self._idle = False
+            if self._begun is None or self._owner != os.getpid():
+                self._begun = keeper_main.launch(_PROGRAM)
+                self._owner = os.getpid()
+                self._open_ones = 0
 
     def open(self, plan: "MountPlan") -> "Opened":
         """A sandbox, ready, with nothing running in it."""
-        try:
-            return self._open(plan)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close()  # something killed it since the last time
-        return self._open(plan)
+        with self._lock:
+            try:
+                opened = self._open(plan)
+            except (BrokenPipeError, ConnectionResetError):
+                self._let_go()  # something killed it since the last time
+                opened = self._open(plan)
+            self._open_ones += 1
+            return opened
 
     def _open(self, plan: "MountPlan") -> "Opened":
         self.begin()
@@ -106,9 +118,22 @@ class Launcher:
         attached = {kind: memoryview(data).cast("i") for _, kind, data in extra}
         # The kernel says who has sent it, by the number that it has for us.
         keeper = Inner(Launched(attached[_SCM_CREDENTIALS][0], link.detach()))
-        return Opened(keeper, rest[0], list(attached[SCM_RIGHTS]))
+        return Opened(keeper, rest[0], list(attached[SCM_RIGHTS]), self._forgotten)
 
     def close(self) -> None:
+        """End it, once its last sandbox is closed."""
+        with self._lock:
+            self._idle = True
+            if not self._open_ones or self._owner != os.getpid():
+                self._let_go()
+
+    def _forgotten(self) -> None:
+        with self._lock:
+            self._open_ones = max(0, self._open_ones - 1)
+            if self._idle:
+                self.close()
+
+    def _let_go(self) -> None:
         begun, self._begun = self._begun, None
         if begun is not None and self._owner == os.getpid():
             begun.let_go()
@@ -117,17 +142,27 @@ class Launcher:
 class Opened:
     """A sandbox as it comes from the launcher: descriptors, and its keeper."""
 
-    def __init__(self, keeper: "Inner", facts: dict[str, Any], descriptors: list[int]) -> None:
+    def __init__(
+        self,
+        keeper: "Inner",
+        facts: dict[str, Any],
+        descriptors: list[int],
+        forgotten: Callable[[], None],
+    ) -> None:
         self.keeper = keeper
+        self._forgotten: Callable[[], None] | None = forgotten
         self.kept: str = facts["kept"]
         self.home: str = facts["home"]  # why there is no layer over it, if one was wanted
         self.upper, self.merged, *self.listeners = descriptors  # the proxy's, then each port's
         self.port: int = facts["port"]  # the proxy's
 
     def forget(self) -> None:
-        """Close what is open still; the layer lives until then."""
-        for descriptor in (self.upper, self.merged, *self.listeners):
-            os.close(descriptor)
+        """Close what is open still; the layer lives until then. Again it does nothing."""
+        forgotten, self._forgotten = self._forgotten, None
+        if forgotten is not None:
+            for descriptor in (self.upper, self.merged, *self.listeners):
+                os.close(descriptor)
+            forgotten()
 
 
 class Inner(Keeper):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ralph.errors import RalphError
 from ralph.files.state_dir import ensure_state_root
 from ralph.kernel.value import replace
-from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.backends.base import OpenSandbox
 from ralph.sandbox.interface import (
     OFF,
     Capabilities,
@@ -20,7 +20,7 @@ from ralph.sandbox.interface import (
     unusable,
 )
 
-Open = Callable[[str, SandboxPolicy], Sandbox]
+Open = Callable[[str, SandboxPolicy], OpenSandbox]
 
 # Prints what it could do and must not, a word a line; its arguments are a port, what is hidden, and
 # paths outside. The socket module would be slow to import.

@@ -111,6 +111,12 @@ Options:
         usage_error=2,
         prompts=words("-t --text"),
     ),
+    "ralph-agent": Grammar(
+        version="ralph 0.2.0",
+        values=words("-p --prompt --model --output -C --max-steps --context --max-tokens"),
+        usage_error=2,
+        prompts=words("-p --prompt"),
+    ),
 }
 NEW_IN_CLAUDE = frozenset({"--tools", "--disallowedTools", "--strict-mcp-config"})
 BYPASSES = "--dangerously-bypass-approvals-and-sandbox"  # of codex
@@ -162,6 +168,7 @@ class Arguments:
             or "--stream-json" in self.options
             or "--json" in self.options
             or self.options.get("--format") == "json"
+            or self.options.get("--output") == "json"
         )
 
     @property
@@ -214,6 +221,8 @@ class Arguments:
                 return '"*": "deny"' in environ.get("OPENCODE_PERMISSION", "")
             case "copilot":
                 return "--deny-tool" in options
+            case "ralph-agent":
+                return "--no-tools" in options
             case "goose":
                 return environ.get("GOOSE_MODE") == "chat"
         return False

@@ -20,7 +20,8 @@ def install_agent(
 ) -> str:
     """Write an executable `directory/<name or kind>` that plays `script`, a list of turns or a
     whole `script.Book`; returns its path. The kind is whose stream the agent speaks: claude, codex,
-    amp, gemini or opencode; others print plain text. Installing again begins a new script."""
+    amp, gemini, opencode or ralph-agent; others print plain text. Installing again begins a new
+    script."""
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(os.path.abspath(directory), name or kind)
     for leftover in ("count", "calls.jsonl", "probes.jsonl"):

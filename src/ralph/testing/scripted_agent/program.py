@@ -101,7 +101,7 @@ class Performance:
             code = self.conclude()
         except KeyboardInterrupt:
             self.print(self.voice.interrupted(self.call))
-            return 1
+            return self.voice.interrupted_exit
         hang = self.turn.get("hang", 0)
         time.sleep(hang if hang != "before" else 0)
         return code

@@ -1,32 +1,39 @@
-"""The gate that checks what a task itself names as its proof (B §Completion Detection)."""
+"""The gate that checks what a task itself names as its proof, or the tests that are named after it
+(B §Completion Detection)."""
 
 import hashlib
 import json
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ralph.agents.turn_files import WHOLE, SavedStream
-from ralph.files.safe_open import create
+from ralph.files.safe_open import create, read_or_nothing, remove_file
 from ralph.files.state_dir import shown_path, write_atomically, writing_state
 from ralph.gates.guardrail import NOT_RUN, TIMED_OUT, GatePlace, excerpt
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Proved
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, left
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.completion import Completion, Kind
 from ralph.kernel.value import value
+from ralph.loops.backlog.gates.ran_none import ran_none
 from ralph.loops.backlog.gates.scripts import Runners
-from ralph.loops.backlog.rules import CHECK, limits_of_task, spent_on_task
+from ralph.loops.backlog.rules import CHECK, NAMED, limits_of_task, spent_on_task
 from ralph.processes.child import Command
+from ralph.text.plain import clean
 from ralph.text.redact import redact, redacted_json
-from ralph.text.words import duration
+from ralph.text.words import duration, listed
 
 _NOT_FOUND = 127
 _MOST_ARTIFACTS = 1000
+_MOST_NAMED = 5  # files with tests
 _LONGEST_ARTIFACT = 1000
+_SUMMARY = 1 << 16  # bytes at the end of an output, where test runners sum up
+_LARGEST = 1 << 20  # bytes of a file that may hold tests
 
 
 def _evidence(
@@ -39,7 +46,8 @@ def _evidence(
 
 @value
 class CompletionCheck:
-    """Runs the check of the task under work, if it names one."""
+    """Runs the check of the task under work, if it names one, else the tests that are named after
+    it, if there are any."""
 
     place: GatePlace
     rule_of: Callable[[str], Completion]  # by the task's id
@@ -47,27 +55,63 @@ class CompletionCheck:
     limits: Limits = Limits()  # of a task that has none of its own
     timeout: float = 600.0
     test_command: str = "npm test -- --grep"
+    tests_of: Callable[[str], str] = lambda _: ""  # the command that runs a task's; "" for none
+    changed: Callable[[RunState, str], Iterable[str]] = lambda _state, _tree: ()  # in the task
     name = CHECK
     always = False
 
     def executes(self, case: Case) -> bool:
-        """A task without a check, or one that is a file, runs nothing."""
+        """A check that is a file runs nothing."""
         if not case.task.check:
-            return False
+            return bool(self.tests_of(case.task.id))
         return self.rule_of(case.task.id).kind is not Kind.FILE_EXISTS
+
+    def passed_as(self, case: Case) -> str:
+        """The check, or the tests; "" if there was nothing to look at."""
+        if case.task.check:
+            return self.name
+        found = kept_evidence(self.store, case.state.iteration, case.task.id)
+        if found is None:
+            return ""
+        written = listed(found.get("written", ()), _MOST_NAMED)
+        also = f", written or changed in this task: {written}" if written else ""
+        return f"{NAMED}{case.task.id}{also}"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The objection, if the proof is missing; the evidence is kept either way."""
-        if not case.task.check:
+        evidence, finding = self._looked(case)
+        path = evidence_file(self.store, case.state.iteration)
+        if not evidence:
+            remove_file(path)  # of tests that are gone since
             return
-        rule = self.rule_of(case.task.id)
-        file = rule.kind is Kind.FILE_EXISTS
-        evidence, finding = self._file(rule) if file else self._command(rule, case)
         kept = redacted_json({"task": case.task.id, "evidence": evidence})
         with writing_state(self.store):
-            write_atomically(evidence_file(self.store, case.state.iteration), kept, mode=0o600)
+            write_atomically(path, kept, mode=0o600)
         if finding is not None:
             yield finding
+
+    def _looked(self, case: Case) -> tuple[dict[str, Any], Finding | None]:
+        """The evidence, and the objection; neither where there is nothing to look at."""
+        output = _Output(self.place.truncate)
+        if case.task.check:
+            rule = self.rule_of(case.task.id)
+            file = rule.kind is Kind.FILE_EXISTS
+            return self._file(rule) if file else self._command(rule, case, output)
+        command = self.tests_of(case.task.id)
+        if not command:
+            return {}, None
+        rule = Completion(Kind.TEST_PASSING, command=command)
+        evidence, finding = self._command(rule, case, output)
+        if ran_none(evidence["exitCode"], output.end()):
+            return {}, None
+        paths = sorted(self.changed(case.state, case.snapshot.stand.tree))
+        written = [path for path in paths if self._mentions(path, case.task.id)]
+        return {**evidence, "named": case.task.id, "written": written}, finding
+
+    def _mentions(self, path: str, task: str) -> bool:
+        """True if a file may hold tests that are named after the task."""
+        data = read_or_nothing(os.path.join(self.place.here, path), _LARGEST)
+        return task.casefold() in f"{path}\n{data.decode('utf-8', 'replace')}".casefold()
 
     def _file(self, rule: Completion) -> tuple[dict[str, Any], Finding | None]:
         path = os.path.join(self.place.here, rule.path)
@@ -82,13 +126,14 @@ class CompletionCheck:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         return _evidence(rule.kind, None, 0, digest, (rule.path,)), None
 
-    def _command(self, rule: Completion, case: Case) -> tuple[dict[str, Any], Finding | None]:
+    def _command(
+        self, rule: Completion, case: Case, output: "_Output"
+    ) -> tuple[dict[str, Any], Finding | None]:
         shown, argv, problem = self._argv(rule)
         if problem:
             evidence = _evidence(rule.kind, shown, _NOT_FOUND, _sha256(b""))
             return evidence, Finding(CHECK, f"Not complete yet: {problem}", gist=problem)
         log = self.place.log(f"completion_{case.state.iteration:03d}.log")
-        output = _Output(self.place.truncate)
         try:
             code, why = self._run(argv, case, log, output)
         except (OSError, ValueError) as error:
@@ -163,17 +208,18 @@ class CompletionCheck:
 
 
 class _Output:
-    """The output of a check: hashed whole, and the beginning kept."""
+    """The output of a check: hashed whole; the beginning is kept, and the end."""
 
     def __init__(self, most: int) -> None:
         self._hash = hashlib.sha256()
         self._most = most or 1 << 20
-        self._start = bytearray()
+        self._start, self._end = bytearray(), bytearray()
         self.stdout = bytearray()
 
     def feed(self, data: bytes, *, error: bool = False) -> None:
         self._hash.update(data)
         self._start += data[: max(0, 4 * self._most - len(self._start))]
+        self._end = (self._end + data)[-_SUMMARY:]
         if not error:
             most = _MOST_ARTIFACTS * _LONGEST_ARTIFACT
             self.stdout += data[: max(0, most - len(self.stdout))]
@@ -183,6 +229,9 @@ class _Output:
 
     def text(self) -> str:
         return excerpt(bytes(self._start), self._most)
+
+    def end(self) -> str:
+        return clean(self._end.decode("utf-8", "replace"))
 
     def lines(self) -> list[str]:
         """The artifacts that a script named on its standard output."""

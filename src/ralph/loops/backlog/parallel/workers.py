@@ -165,7 +165,7 @@ class Foreman:
         bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
         # What one worker writes is remembered, lest another takes it for its agent's.
         file = TaskFile(plan.workspace, witness=partial(note, plan.project))
-        backlog = TaskBacklog(file, tree.task)
+        backlog = TaskBacklog(file, tree.task, test_command=work.backlog.test_command)
         # A program that was named by its way from the project is another from a work tree.
         program, *words = plan.command
         program = os.path.join(plan.workspace, program) if "/" in program else program

@@ -1,6 +1,7 @@
 """The backlog of a run: what the task file says, for the tasks it is for."""
 
 import os
+import shlex
 
 from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.tasks.completion import Completion, parse
@@ -11,11 +12,17 @@ from ralph.loops.backlog.learning import relevant
 from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
+from ralph.settings.load import Loaded
 from ralph.text.words import listed
 
 _DOCUMENTS = ("AGENTS.md", "implementation-plan.md")  # B §The Loop: "Read Index"
 _MOST = 65_536  # bytes of a document
 _SHOWN = 20  # tasks of a circle
+
+
+def test_command_of(loaded: Loaded) -> str:
+    """The test command, if somebody has said which: the default is npm's, which may not be here."""
+    return str((loaded.merged.get("loop") or {}).get("testCommand") or "")
 
 
 @value
@@ -26,6 +33,7 @@ class TaskBacklog:
     task: str | None = None  # only this one
     tags: tuple[str, ...] = ()  # only those with one of these
     runners: Runners | None = None  # who could run their checks; None if nobody asks
+    test_command: str = ""  # to which an id is given; "" where nobody has said which
 
     def __call__(self) -> Backlog:
         """The tasks as they stand now, with a word on each that nothing here could prove. A circle
@@ -46,6 +54,13 @@ class TaskBacklog:
     def rule_of(self, task: str) -> Completion:
         return parse((self.file.record(task) or {}).get("completion"), task)
 
+    def tests_of(self, task: str) -> str:
+        """The command that runs the tests named after a task, if it says nothing else completes it;
+        "" for none."""
+        if not self.test_command or (self.file.record(task) or {}).get("completion") is not None:
+            return ""
+        return f"{self.test_command} {shlex.quote(task)}"
+
     def scripts(self) -> tuple[str, ...]:
         """The scripts that validate open tasks."""
         return tuple(dict.fromkeys(t.script for t in self().tasks if t.open and t.script))
@@ -58,4 +73,4 @@ class TaskBacklog:
             text = found.decode("utf-8", "replace").replace("\0", "\ufffd")
             documents += [(name, text)] if text else []
         lessons = relevant(records.lessons(), records.progress_of(task.id), task)
-        return Material(tuple(documents), lessons)
+        return Material(tuple(documents), lessons, self.tests_of(task.id))

@@ -21,11 +21,13 @@ from ralph.loops.backlog.tracker import github
 from ralph.loops.backlog.tracker.github import Run
 from ralph.loops.backlog.tracker.importing import digest, proper
 from ralph.text.redact import redact
+from ralph.text.words import listed
 
 LARGEST = 64 << 20  # bytes of a list
 _LONGEST_COMMENT = 60_000  # characters
 _WISH = ("title", "description", "completion")  # what a change of is a change of mind
 _DONE = digest(Status.DONE.value)
+_MOST_NAMED = 5  # files with tests
 _TRIES = 3  # where somebody else writes the list at the same time
 _BOM = "\ufeff"
 _GITHUB_URL = re.compile(r"https?://[^/\s]+/([^/\s]+/[^/\s]+)/(?:issues|pull)/[0-9]+")
@@ -261,7 +263,10 @@ def checked_words(evidence: Record) -> str:
     kind, code = evidence.get("kind"), evidence.get("exitCode")
     artifacts = evidence.get("artifacts")
     if evidence.get("command"):
-        return f"`{evidence['command']}` exited with {code}"
+        written = evidence.get("written")
+        names = listed([*map(str, written)], _MOST_NAMED) if isinstance(written, list) else ""
+        also = f"; tests written or changed in this task: {names}" if names else ""
+        return f"`{evidence['command']}` exited with {code}{also}"
     if kind == Kind.EXPLICIT:
         return "the agent said so"
     if kind == Kind.FILE_EXISTS and isinstance(artifacts, list) and artifacts:

@@ -21,6 +21,7 @@ STREAMS = {
     "amp": ("claude", "Amp"),
     "gemini": ("gemini", "Gemini"),
     "opencode": ("opencode", "Opencode"),
+    "ralph-agent": ("own", "Own"),
 }
 TEXTS = {
     "claude": ("claude", "ClaudeText"),
@@ -79,6 +80,7 @@ class Voice:
 
     # How it leaves on a signal, without another word: its exit code, or None to die of it.
     leaves: ClassVar[dict[str, int | None]] = {}
+    interrupted_exit: ClassVar[int] = 1  # where it has a last word
 
     def __init__(self, turn: ScriptedTurn) -> None:
         self.turn = turn

@@ -5,7 +5,7 @@ import string
 import threading
 from typing import Any
 
-from kits.model.protocols import Json
+from ralph.testing.scripted_model.protocols import Json
 
 OVER = {"text": "(script over)"}
 

@@ -47,7 +47,7 @@ Library use
         assert model.main_calls()[0]["body"]["messages"]
 
 Command-line use
-    python -m kits.model.server --script S.json --port 0 --port-file P --log L.jsonl
+    python -m ralph.testing.scripted_model.server --script S.json --port 0 --log L.jsonl
 
 Control endpoints:  GET /__state   POST /__script (replace)   GET /__requests
 """
@@ -63,7 +63,7 @@ import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from kits.model.protocols import (
+from ralph.testing.scripted_model.protocols import (
     PROTOCOLS,
     Events,
     Json,
@@ -71,7 +71,7 @@ from kits.model.protocols import (
     new_id,
     stream_error,
 )
-from kits.model.script import Script
+from ralph.testing.scripted_model.script import Script
 
 SECRETS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cookie"})
 NOT_SCRIPTED = {"error": {"message": "not scripted", "type": "not_found_error"}}

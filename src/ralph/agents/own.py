@@ -1,0 +1,83 @@
+"""Ralph's own agent as a command: the words that name it, its call, its model and who pays."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+import ralph
+from ralph.agents.providers import KEYS, OWN, PROVIDERS, Model, default_model, model_of, payer
+from ralph.errors import ConfigError
+
+BUILTIN = "builtin"
+_NEEDS = ("msgspec", "click")
+_USUAL = dict.fromkeys(service.keys[0] for service in PROVIDERS.values())
+BY_KEY = f"export {KEYS[0]}=... (or {', '.join([*_USUAL][1:])})"
+
+
+def own_words(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The command of our own agent, as `ralph-agent`, `builtin` or `builtin:MODEL` name it; where
+    no command is given, with the usual model of whichever key is set. () for any other."""
+    if command is None:
+        model = default_model(environ)
+        return _with(model) if model else ()
+    if not command.startswith((OWN, BUILTIN)):
+        return ()
+    import shlex
+
+    try:
+        name, *rest = shlex.split(command)
+    except ValueError:
+        return ()
+    builtin, colon, model_name = name.partition(":")
+    if name in (OWN, BUILTIN):
+        return (OWN, *rest)
+    if builtin != BUILTIN or not colon:
+        return ()
+    return (*_with(model_of(model_name)), *rest)
+
+
+def _with(model: Model) -> tuple[str, ...]:
+    return (OWN, "--model", str(model))
+
+
+def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
+    """The model that is asked for, else the usual one by the keys in the environment. ConfigError
+    where nothing pays for it: without a key only a service in another place is called."""
+    model = model_of(asked) if asked else default_model(environ)
+    if model is None:
+        raise ConfigError(
+            f"{OWN} needs the key of a model: none of {', '.join(KEYS)} is set",
+            f"Set one: {BY_KEY}\nOr name a model that needs none, such as a local one:\n"
+            "  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1\n"
+            "  and --agent builtin:openai-chat:NAME",
+        )
+    service = model.provider
+    place = environ.get(service.url_variable, "")
+    if place and not place.startswith(("http://", "https://")):
+        words = f"{service.url_variable}: {place!r} is no URL of HTTP"
+        raise ConfigError(words, "Write http://... or https://...")
+    if not payer(service, environ) and not place:
+        raise ConfigError(
+            f"{OWN} cannot call {model}: {service.keys[0]} is not set",
+            f"Set it: export {service.keys[0]}=...\nOr, for a service in another place, which may "
+            f"need none: export {service.url_variable}=http://...",
+        )
+    return model
+
+
+def program() -> tuple[str, ...]:
+    """The call of `ralph agent`. Isolated, so that no file of the project is imported: neither the
+    current directory nor PYTHONPATH is searched, and our own packages come after Python's."""
+    from importlib.util import find_spec
+
+    found = (find_spec(name) for name in _NEEDS)
+    files = [ralph.__file__, *(spec.origin for spec in found if spec and spec.origin)]
+    places = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(f))) for f in files)
+    words = f"import sys; sys.path += {[*places]!r}; from ralph.__main__ import main; main()"
+    return (sys.executable, "-I", "-c", words, "agent")
+
+
+def others(model: Model) -> frozenset[str]:
+    """Variables of the other services: their keys, and the places that they lead to."""
+    names = {name for each in PROVIDERS.values() for name in (*each.keys, each.url_variable)}
+    return frozenset(names - {*model.provider.keys, model.provider.url_variable})

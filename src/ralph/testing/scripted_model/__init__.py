@@ -1,0 +1,1 @@
+"""A scripted model on loopback, for agents. Public: `server`, `script`, `protocols`."""

@@ -1,1 +1,0 @@
-"""A scripted model on loopback, for real CLIs. Public: `server`, `script`, `protocols`."""
