@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
@@ -16,6 +15,7 @@ from ralph.errors import ConfigError, StateError
 from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file
+from ralph.processes.which import which
 
 # They would lead git elsewhere, or change what a path means.
 _ELSEWHERE = frozenset(
@@ -197,7 +197,7 @@ def begun(
 
 @cache
 def _program(path: str) -> str | None:
-    return shutil.which("git", path=path)
+    return which("git", path)
 
 
 def is_repository(workspace: str) -> bool:
@@ -533,6 +533,8 @@ def scratch_index(directory: str) -> Iterator[str]:
 def copy_index(source: str, target: str) -> None:
     """Copy an index, if there is one. Its time goes with it: git takes a file that is younger than
     the index for one that may have changed since."""
+    import shutil
+
     with suppress(FileNotFoundError):
         shutil.copy2(source, target)
 

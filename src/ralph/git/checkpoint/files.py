@@ -4,7 +4,6 @@ and is in the way is put aside, never deleted."""
 import json
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,6 +72,8 @@ class FileRestore:
 
     def put_aside(self, path: str) -> bool:
         """Move what git cannot keep into the run's directory; false if nothing is there."""
+        import shutil
+
         source = self.repository.place.path(path.rstrip("/"))
         if not os.path.lexists(source):
             return False
