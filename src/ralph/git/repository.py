@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import TypeVar
 
 from ralph.errors import ConfigError, StateError
-from ralph.files.safe_open import read_or_nothing
+from ralph.files.safe_open import open_regular, read_or_nothing
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file
 from ralph.processes.which import which
@@ -26,6 +26,7 @@ _ELSEWHERE = frozenset(
     | {"GIT_ICASE_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_REFLOG_ACTION", "GIT_INDEX_VERSION"}
     | {"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GPG_TTY"}
 )
+PINNED = "git.json"  # where the repository is, in a run's directory
 SCRATCH = "git-"  # how the names of directories begin that a killed run leaves
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":"}
 
@@ -62,7 +63,8 @@ _FIXED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the full name of an object
 _ON_BRANCH = re.compile(rb"ref: (refs/heads/[^.\s][^\s]*)\n")
 NOTHING = "000000"  # the mode of a file that is not there
 _TREE = "040000"
-_KINDS = {_TREE: "tree", "160000": "commit"}
+LINK = "160000"  # the mode of a repository in a tree
+_KINDS = {_TREE: "tree", LINK: "commit"}
 NO_INDEX = "/proc/none"  # git would read all of its own first, also where it needs none of it
 Entry = tuple[str, str]  # mode and object
 _LOOSE = 1000  # objects that are worth a pack
@@ -239,6 +241,16 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository
     return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, shaping)
 
 
+def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> "Repository":
+    """The repository as it was when the run began, also for a run that goes on."""
+    path = os.path.join(run_dir, PINNED)
+    if os.path.exists(path):
+        with open_regular(path) as file:
+            return Repository(RepositoryPlace.of(file.read().decode()), environ)
+    place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
+    return Repository(place, environ)
+
+
 def _settings(said: bytes, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Settings that shape the work tree, for the command line, so that nobody can change them: what
     git has `said` of them, and its defaults."""
@@ -281,11 +293,20 @@ class Repository:
 
     def ask(self, *words: str, stdin: bytes = b"", index: str = "") -> bytes:
         """The output of a command; a StateError if it fails."""
-        done = self.run(*words, stdin=stdin, index=index)
-        if done.code != 0:
-            said = done.said or f"it exited with code {done.code}"
-            raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
-        return done.output
+        return self.asking(*words, stdin=stdin, index=index)()
+
+    def asking(self, *words: str, stdin: bytes = b"", index: str = "") -> Callable[[], bytes]:
+        """Start a command; what is given waits for its output."""
+        ended = self.begun(*words, stdin=stdin, index=index)
+
+        def output() -> bytes:
+            done = ended()
+            if done.code != 0:
+                said = done.said or f"it exited with code {done.code}"
+                raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
+            return done.output
+
+        return output
 
     def names(self, *words: str, index: str = "") -> list[str]:
         """The names that a command prints with `-z`; a StateError if it fails."""

@@ -17,11 +17,10 @@ from ralph.files.safe_open import open_regular, remove_file
 from ralph.files.state_dir import lstat, write_atomically
 from ralph.git import repository as git_work
 from ralph.git import under_way
-from ralph.git.repository import NOTHING, GitResult, Repository, TreeChange
+from ralph.git.repository import LINK, NOTHING, GitResult, Repository, TreeChange
 from ralph.git.status import is_among
 from ralph.kernel.value import value
 
-LINK = "160000"  # the mode of a repository in a tree
 _LOCKED_FOR = 5.0
 
 
