@@ -23,7 +23,6 @@ from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 from ralph.settings.schema import NotifySettings
 from ralph.text.plain import columns
-from ralph.ui.closing import rows
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Reader
@@ -120,6 +119,8 @@ class Display:
         plan = self.lead
         branch = plan.branch if plan else None
         if plan and branch:
+            from ralph.ui.closing import rows
+
             for label, text in branch.closing(plan.workspace, plan.environ).items():
                 for line in rows(label, [text]):
                     self.console.note(line.text)
