@@ -10,6 +10,9 @@ PURE += loops/backlog/parallel/budget.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 
+# Pytest rewrites each test file, which takes as long as all else before the first test: once.
+test test-all cover: export PYTHONDONTWRITEBYTECODE :=
+
 .NOTPARALLEL:
 .PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents test-web clean venv
 
