@@ -22,6 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn, Protocol
 
@@ -237,11 +238,12 @@ def become(request: int, streams: tuple[int, ...]) -> list[str]:
     directory, words, environ = json.loads(data)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
-    was = sys.stdout.encoding
-    sys.stdin, sys.stdout = open(0, encoding=was), open(1, "w", encoding=was)  # noqa: SIM115
-    sys.stderr = open(2, "w", 1, encoding=was, errors="backslashreplace")  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environ)
+    at_once = bool(environ.get("PYTHONUNBUFFERED"))
+    was, out = sys.stdout.encoding, open(1, "wb", 0 if at_once else -1)  # noqa: SIM115
+    sys.stdin, sys.stdout = open(0, encoding=was), TextIOWrapper(out, was, write_through=at_once)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding=was, errors="backslashreplace")  # noqa: SIM115
     os.chdir(directory)
     time.tzset()
     return list(words)
@@ -262,7 +264,7 @@ def do(words: list[str]) -> NoReturn:
 
             ralph()
         else:
-            sys.argv, sys.path[0] = words[1:], os.path.dirname(first)
+            sys.argv, sys.path[0] = words[1:], os.path.dirname(os.path.realpath(first))
             runpy.run_path(first, run_name="__main__")
         sys.exit(0)
     except SystemExit as end:
