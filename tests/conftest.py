@@ -269,8 +269,6 @@ def template(base: str) -> str:
     place = os.path.join(base, "template")
     git = ["git", "-C", place]
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", place], check=True)
-    for sample in Path(place, ".git", "hooks").iterdir():
-        sample.unlink()
     subprocess.run([*git, "config", "user.name", "Ralph tests"], check=True)
     subprocess.run([*git, "config", "user.email", "tests@ralph.invalid"], check=True)
     Path(place, "README.md").write_text("A workspace of Ralph's tests.\n")
