@@ -59,8 +59,9 @@ settings.load_profile("ralph")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: most tests wait for a program of their own."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: most tests wait for a program of their own, nearly half of
+    their time."""
+    return (os.cpu_count() or 1) + 2
 
 
 class Guard:
