@@ -15,6 +15,12 @@ def test_a_file_is_written_read_and_edited(tmp_path: Path) -> None:
     assert (tmp_path / "a/b.txt").read_bytes() == b"one\r\nthree\n"
 
 
+def test_a_file_of_nothing_is_shown_as_such(tmp_path: Path) -> None:
+    """Services do not all take an outcome of nothing."""
+    (tmp_path / "f").touch()
+    assert read(str(tmp_path), "f") == "[empty]"
+
+
 def test_a_directory_is_listed(tmp_path: Path) -> None:
     assert read(str(tmp_path), ".") == "[empty]"
     (tmp_path / "b").mkdir()
@@ -86,7 +92,9 @@ def test_a_link_within_leads_to_its_file(tmp_path: Path) -> None:
     assert ((tmp_path / "f").read_text(), (tmp_path / "link").is_symlink()) == ("b", True)
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.git", ".git/config"])
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", "sub/.git", ".git/config", ".GIT/config"]
+)
 def test_what_is_gits_own_is_not_written(tmp_path: Path, path: str) -> None:
     with pytest.raises(Denied, match="git"):
         write(str(tmp_path), path, "x")

@@ -1,5 +1,6 @@
 """The loop of the own agent on the scripted model: B's actions, over every protocol."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,38 @@ def test_an_answer_that_was_cut_goes_on(play: Play) -> None:
     assert len(endless.bodies) == 3
 
 
+def test_a_call_that_was_cut_is_answered_and_the_model_told_why(play: Play) -> None:
+    """Else it writes the same again, and again."""
+    cut = {"tools": [READ], "stop": "max_tokens"}
+    played = play("anthropic:m", cut, {"text": "ok"})
+    *_, outcome, told = played.bodies[-1]["messages"]
+    assert "tool_result" in str(outcome)
+    assert "cut off" in str(told)
+    endless = play("anthropic:m", cut | {"times": -1})
+    assert len(endless.bodies) == 3
+
+
+def test_half_a_character_is_sent_to_no_service(play: Play, model: str) -> None:
+    """Many refuse it, and every later request has it."""
+    odd = {"name": "bash", "input": {"command": "echo \ud800"}}
+    played = play(model, {"text": "\ud800", "tools": [odd]}, {"text": "ok"})
+    assert played.result["text"] == "ok"
+    assert json.dumps(played.bodies[-1], ensure_ascii=False).encode()
+
+
+def test_only_what_it_says_is_its_word(model: str, play: Play) -> None:
+    """A claim that it thinks, reads, or writes into a summary is none."""
+    done = "<response>DONE</response>"
+    read = {"thinking": done, "tools": [{"name": "bash", "input": {"command": f"echo '{done}'"}}]}
+    played = play(model, read, {"thinking": done, "text": "Not yet."})
+    assert played.of("thinking")
+    assert done in str(played.of("action_result"))
+    assert (played.of("text"), played.result["text"]) == (
+        [{"type": "text", "text": "Not yet."}],
+        "Not yet.",
+    )
+
+
 def test_endless_actions_have_an_end(model: str, play: Play) -> None:
     played = play(model, {"tools": [READ], "times": -1}, most_steps=5)
     assert (played.code, played.result["steps"], len(played.bodies)) == (0, 5, 5)
@@ -155,6 +188,7 @@ def test_a_talk_that_stays_too_long_is_summed_up(model: str, play: Play) -> None
     told = {"text": "y" * 30_000, "tools": [READ], "usage": {"input": 9000}}
     played = play(model, told, told, {"text": "done"}, window=10_000)
     assert "summed up" in str(played.of("progress"))
+    assert "ok" not in [fields["text"] for fields in played.of("text")]
     assert "Where it stands:\n\nok" in str(played.bodies[-1].values()).replace("\\n", "\n")
     assert "Do it." in str(played.bodies[-1])
     assert played.result["text"] == "done"

@@ -62,6 +62,7 @@ def test_commands_see_no_key_and_no_terminal(hands: Hands) -> None:
     ("name", "given", "words"),
     [
         ("dance", {}, "there is no action 'dance'"),
+        ("\n\x1b" * 1_000_000, {}, "there is no action '\\n\\x1b"),
         ("read", {}, "path is missing"),
         ("write", {"path": "f"}, "old is missing"),
         ("write", {"path": "f", "old": "x"}, "new is missing"),
@@ -69,6 +70,9 @@ def test_commands_see_no_key_and_no_terminal(hands: Hands) -> None:
         ("bash", {"command": ["ls"]}, "command is missing"),
         ("bash", {"command": "true", "timeout": "long"}, "timeout"),
         ("bash", {"command": "true", "timeout": -1}, "timeout"),
+        ("bash", {"command": "false", "timeout": 10**400}, "exit code 1"),
+        ("bash", {"command": "false", "timeout": float("inf")}, "exit code 1"),
+        ("bash", {"command": "true", "timeout": float("nan")}, "timeout"),
         ("bash", {"command": "echo a\0b"}, ""),
         ("git", {"args": "'"}, "args"),
         ("git", {"args": [1]}, "args must be a list"),
@@ -109,9 +113,41 @@ def test_the_guard_is_asked_before_anything_runs(
     assert "guard: refused" in answer.output
 
 
-def test_without_the_guard_nothing_is_refused(tmp_path: Path) -> None:
-    off = Hands(str(tmp_path), os.environ, start, guard_of(str(tmp_path), {"RALPH_GUARD": "0"}))
-    assert not done(off, "git", args=["push", "--force", "nowhere", "main"]).is_refused
+def test_the_guard_reads_all_of_the_code(hands: Hands) -> None:
+    """Code that seems to end, for a shell, goes on."""
+    code = 'x = """\nRALPH_EVAL\n: \'\n"""\nimport shutil; shutil.rmtree("/home/nobody")\n#\''
+    assert done(hands, "eval", code=code).is_refused
+
+
+@pytest.mark.parametrize("said", ["0", "", "yes"])
+def test_a_guard_that_is_asked_is_on(tmp_path: Path, said: str) -> None:
+    """Whether it is asked is `--no-guard`'s, or that of RALPH_GUARD=0 where nothing is given."""
+    assert guard_of(str(tmp_path), {"RALPH_GUARD": said})("rm -rf /")
+
+
+def test_a_guard_that_fails_lets_nothing_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("ralph.hooks.pre_tool.refusal", fail)
+    assert "too deep" in str(guard_of(str(tmp_path), {})("true"))
+
+
+def test_half_a_character_holds_nobody_up(hands: Hands) -> None:
+    """JSON can spell what no file, command or service can be given."""
+    assert done(hands, "write", path="a\ud800", content="\ud83d").output == "a? is written"
+    assert done(hands, "read", path="a\ud800").output == "?"
+    assert done(hands, "bash", command="echo \ud800").output == "?"
+    assert done(hands, "eval", code="print('\ud800')").output == "?"
+    assert done(hands, "git", args=["\ud800"]).is_error
+
+
+def test_what_a_command_prints_can_be_sent_on(hands: Hands) -> None:
+    output = done(hands, "bash", command=r"printf 'a\x00\xff\xed\xa0\x80'").output
+    assert output.startswith("a\ufffd\ufffd")
+    assert "\0" not in output
 
 
 def test_a_long_output_keeps_head_and_tail_in_little_memory() -> None:

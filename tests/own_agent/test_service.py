@@ -217,7 +217,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "claude", "anthropic:", "nobody:m", "openai:a b", "google:\n"]
+    "text", ["", "claude", "anthropic:", "nobody:m", "openai:a b", "google:\n", "google:g\u00e9m"]
 )
 def test_a_model_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as error:

@@ -55,7 +55,7 @@ _ALL = (
 )
 PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _ALL}
 KEYS = tuple(dict.fromkeys(key for provider in _ALL for key in provider.keys))
-_NAME = r"[\w.:/@+~-]+"  # what may stand in a URL, too
+_NAME = r"[A-Za-z0-9_.:/@+~-]+"  # what may stand in a URL, too
 _USAGE = "Write anthropic:NAME, openai:NAME, openai-chat:NAME or google:NAME."
 
 

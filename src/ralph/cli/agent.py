@@ -65,16 +65,20 @@ def agent(
 
     Exit codes: 0 it has ended by itself, 1 it could not go on, 2 usage or no key, 130 interrupted.
     """
-    from ralph.agents.providers import default_model, model_of
+    from ralph.agents.providers import KEYS, default_model, model_of
     from ralph.own_agent.program import Wishes, lines_to, words_to, work
     from ralph.own_agent.service import service_of
+    from ralph.processes.secrecy import forget
 
+    if sys.stdout is None:
+        raise ConfigError("stdout is closed", "Send the output somewhere, if only to /dev/null.")
     environ = dict(os.environ)
     chosen = model_of(model) if model else default_model(environ)
     if chosen is None:
         remedy = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or give --model."
         raise ConfigError("no model: none is named, and no key is set", remedy)
     service = service_of(chosen, environ)
+    forget(KEYS)  # what the model runs shall not find them
     people = sys.stderr if sys.stdout.isatty() else None
     is_text = output == "text" if output else people is not None
     tell = words_to(sys.stdout, people) if is_text else lines_to(sys.stdout)

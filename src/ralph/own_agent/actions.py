@@ -12,6 +12,8 @@ from ralph.own_agent.talk import Answer, Call, Json, Tool
 from ralph.processes.child import Starter
 
 _SECONDS, _LONGEST = 120.0, 3600.0  # of a command: unless the model says otherwise, and at most
+_END = "RALPH_EVAL"  # of code, as the guard reads it
+_SHOWN = 100  # characters of a name that a model made up
 Guard = Callable[[str], str | None]  # the reason why a command is refused, or None
 
 
@@ -28,7 +30,7 @@ class Hands:
         """Carry out a call; whatever is wrong with it is an answer."""
         action = _ACTIONS.get(call.name)
         if action is None:
-            words = f"there is no action {call.name!r}: there are {', '.join(_ACTIONS)}"
+            words = f"there is no action {call.name[:_SHOWN]!r}: there are {', '.join(_ACTIONS)}"
             return Answer(call, words, is_error=True)
         if call.input is None:
             return Answer(call, "the arguments are broken JSON: call again", is_error=True)
@@ -77,7 +79,10 @@ class Hands:
     def eval(self, given: Json) -> Ran:
         code = _text(given, "code")
         argv = interpreter(given.get("language") or "python", self.workspace, self.environ)
-        self._ask_guard(f"python3 - <<'RALPH_EVAL'\n{code}\nRALPH_EVAL\n")
+        end = _END
+        while end in code:
+            end += "_"
+        self._ask_guard(f"python3 - <<'{end}'\n{code}\n{end}\n")
         return self._run(argv, _seconds(given.get("timeout")), code.encode("utf-8", "replace"))
 
     def _run(self, argv: tuple[str, ...], seconds: float, stdin: bytes | None = None) -> Ran:
@@ -107,7 +112,7 @@ def _text(given: Json, *names: str) -> str:
     """An argument that must be a text, by the first of its names that is there."""
     for name in names:
         if isinstance(found := given.get(name), str):
-            return found
+            return found.encode("utf-8", "replace").decode()  # half a character can go nowhere
     raise Denied(f"{names[0]} is missing: it must be a text")
 
 
@@ -116,7 +121,7 @@ def _seconds(given: object) -> float:
         return _SECONDS
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise Denied(f"timeout: {json.dumps(given)} is no number of seconds")
-    return min(float(given), _LONGEST)
+    return float(min(given, _LONGEST))
 
 
 def _schema(required: str, **properties: Json) -> Json:
@@ -183,13 +188,16 @@ TOOLS = (
 
 
 def guard_of(workspace: str, environ: Mapping[str, str]) -> Guard:
-    """Asks the guard as an agent's hook does (ADR 25): it is off with RALPH_GUARD=0."""
+    """Asks the guard as an agent's hook does (ADR 25)."""
     from ralph.hooks.pre_tool import refusal
 
-    asked = {"RALPH_GUARD": "1", **environ}
+    asked = {**environ, "RALPH_GUARD": "1"}
 
     def ask(command: str) -> str | None:
         call = {"tool_name": "Bash", "cwd": workspace, "tool_input": {"command": command}}
-        return refusal(json.dumps(call).encode(), asked, workspace)
+        try:
+            return refusal(json.dumps(call).encode(), asked, workspace)
+        except Exception as error:  # noqa: BLE001  what the guard cannot judge is not let pass
+            return f"guard: refused, because the guard itself failed: {error!r}"
 
     return ask

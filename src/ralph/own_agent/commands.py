@@ -43,7 +43,11 @@ class Clip:
         tail = self._tail[-self._most :]
         left_out = self._size - len(self._head) - len(tail)
         middle = f"\n[{left_out} bytes are left out here]\n".encode() if left_out else b""
-        return (bytes(self._head) + middle + bytes(tail)).decode("utf-8", "replace")
+        return (
+            (bytes(self._head) + middle + bytes(tail))
+            .decode("utf-8", "replace")
+            .replace("\0", "\ufffd")
+        )
 
 
 @value

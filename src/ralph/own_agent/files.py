@@ -49,7 +49,7 @@ def read(workspace: str, path: str, lines: tuple[int, int] | None = None) -> str
     if len(shown) < len(text):
         end = first + shown.count("\n")
     if (first, end) == (1, len(all_lines)) and len(shown) == len(text) and len(data) <= _READ:
-        return shown
+        return shown or "[empty]"
     more = f" of the first {_READ} bytes" if len(data) > _READ else ""
     return f"{shown}\n[lines {first} to {end} of {len(all_lines)}{more}]"
 
@@ -90,7 +90,7 @@ def replace(workspace: str, path: str, old: str, new: str, *, everywhere: bool =
 def _writable(workspace: str, path: str) -> str:
     real = inside(workspace, path)
     root = os.path.realpath(workspace)
-    if ".git" in os.path.relpath(real, root).split("/"):
+    if ".git" in os.path.relpath(real, root).casefold().split("/"):  # macOS takes both for one
         raise Denied(f"{path} is git's own: use the action git")
     return real
 

@@ -13,6 +13,7 @@ from ralph.own_agent.talk import Answer, Answers, Call, Entry, Reply, Talk, Trou
 from ralph.own_agent.window import Window, summed_up, to_sum_up, without_old_outputs
 
 Tell = Callable[..., None]  # tell("text", text="...") prints an event
+_LONGEST_NAME = 100  # of an action that a model made up
 _MOST_CUT = 3  # answers in a row that were longer than an answer may be
 
 
@@ -52,18 +53,22 @@ class Agent:
             self._talk += (reply,)
             claimed = claimed or bool(find_claims(reply.text))
             cut = cut + 1 if reply.is_cut else 0
-            if reply.calls and self._tools:
-                self._talk += (Answers(tuple(map(self._act, reply.calls))),)
-            elif reply.is_cut and cut < _MOST_CUT:
-                self._talk += (Words(words.GO_ON),)
-            elif words.asks(reply.text) and not claimed and self._tools:
-                if asked:  # it cannot do without an answer
-                    self._tell("question", text=words.question(reply.text))
-                    return reply.text
-                asked = True
-                self._talk += (Words(words.NOBODY_ANSWERS),)
-            else:
+            if cut == _MOST_CUT:
                 return reply.text
+            calls = reply.calls if self._tools else ()
+            if calls:
+                self._talk += (Answers(tuple(map(self._act, calls))),)
+            if cut:
+                self._talk += (Words(words.GO_ON),)
+            if calls or cut:
+                continue
+            if not self._tools or not words.asks(reply.text) or claimed:
+                return reply.text
+            if asked:  # it cannot do without an answer
+                self._tell("question", text=words.question(reply.text))
+                return reply.text
+            asked = True
+            self._talk += (Words(words.NOBODY_ANSWERS),)
         self._tell("progress", text=f"{self._most_steps} steps are used up (--max-steps)")
         return ""
 
@@ -113,7 +118,7 @@ class Agent:
     def _act(self, call: Call) -> Answer:
         self._calls += 1
         name = f"a{self._calls}"
-        self._tell("action", id=name, action=call.name, input=call.input or {})
+        self._tell("action", id=name, action=call.name[:_LONGEST_NAME], input=call.input or {})
         began = time.monotonic()
         answer = self._hands.act(call)
         refused = {"refused": True} if answer.is_refused else {}

@@ -1,7 +1,6 @@
 """One turn of Ralph's own agent, as a program: a prompt in, our own stream of lines out."""
 
 import os
-import secrets
 from collections.abc import Mapping
 from typing import Protocol, TextIO
 
@@ -59,7 +58,7 @@ def words_to(out: TextIO, err: TextIO | None) -> Printer:
 
     def tell(kind: str, **fields: object) -> None:
         if kind == "text":
-            print(fields["text"], file=out, flush=True)
+            print(safe(str(fields["text"])), file=out, flush=True)
         if err is None:
             return
         match kind:
@@ -88,7 +87,7 @@ def work(
     tell: Printer,
 ) -> int:
     """Work on a prompt until the model is done; 1 if it could not be."""
-    session = secrets.token_hex(8)
+    session = os.urandom(8).hex()
     model = service.model
     told = {"session": session, "model": str(model), "workspace": workspace}
     tell("session", **told, version=__version__, guard=wishes.is_guarded)

@@ -9,20 +9,22 @@ from datetime import datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
-from typing import IO, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 from ralph.agents.providers import Model, payer
-from ralph.agents.streams.ndjson import as_list, as_text, field, retry_after
+from ralph.agents.streams.ndjson import as_count, as_list, as_text, field
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
 from ralph.own_agent.protocols import protocol
+from ralph.own_agent.sse import NoStream, decoded, events
 from ralph.own_agent.talk import Json, Reply, Request, Talk, Trouble
 
 _SILENCE = 300.0  # seconds without a byte after which an answer is taken for broken off
 _LONGEST_WAIT = 60.0  # seconds: for longer ones the turn ends, and Ralph waits (ADR 11)
-_LONGEST_LINE = 64 * 1024 * 1024
 _ERROR_SIZE = 1024 * 1024
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SAID = 200  # characters of an error that is no JSON
+_OK = 200
 
 
 @value
@@ -53,8 +55,7 @@ class Service:
             try:
                 return speaks.reply(self._events(request))
             except Trouble as trouble:
-                wait = trouble.retry_after
-                wait = min(2.0 ** (attempt - 1), 30.0) if wait is None else wait
+                wait = trouble.retry_after or min(2.0 ** (attempt - 1), 30.0)
                 if not trouble.passes or attempt > self.retries or wait > _LONGEST_WAIT:
                     raise
                 words = f"{trouble.status or ''} {trouble.message}".strip()
@@ -66,15 +67,17 @@ class Service:
         """The events of the answer; Trouble for whatever keeps it from coming."""
         sent = urllib.request.Request(  # noqa: S310  checked in `service_of`
             self._place(request.path),
-            json.dumps(request.body).encode(),
+            json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace"),
             {"content-type": "application/json", "user-agent": "ralph-agent", **request.headers},
         )
         try:
             with _opener().open(sent, timeout=_SILENCE) as answer:
-                yield from _events(answer)
+                yield from events(answer)
+        except NoStream as error:
+            raise refusal(_OK, answer.headers, error.body) from None
         except urllib.error.HTTPError as error:
             with error:
-                raise refusal(error.code, error.headers, error.read(_ERROR_SIZE)) from None
+                raise refusal(error.code, error.headers, _body(error)) from None
         except urllib.error.URLError as error:
             raise Trouble(f"{self.url} cannot be reached: {_reason(error.reason)}") from None
         except (OSError, HTTPException) as error:
@@ -91,19 +94,39 @@ def service_of(model: Model, environ: Mapping[str, str], *, retries: int = 5) ->
     """The service of a model, as the environment has it; ConfigError if nothing pays for it."""
     provider = model.provider
     url = environ.get(provider.url_variable) or provider.url
-    if not url.startswith(("http://", "https://")):
+    if not _is_address(url):
         raise ConfigError(
-            f"{provider.url_variable}: {url!r} is no URL of HTTP", "Write http://... or https://..."
+            f"{provider.url_variable} is no URL of HTTP", "Write http://HOST... or https://HOST..."
         )
     variable = payer(provider, environ)
-    if not variable and url == provider.url:
+    secret = environ.get(variable, "").strip()  # the line end of a file comes along easily
+    if not secret.isascii() or not secret.isprintable():
+        raise ConfigError(f"{variable} is no key: it holds odd characters", "Copy it anew.")
+    if not secret and url == provider.url:
         raise ConfigError(
             f"no key for {model}: {' and '.join(provider.keys)} are not set"
             if len(provider.keys) > 1
             else f"no key for {model}: {provider.keys[0]} is not set",
             f"Set it: export {provider.keys[0]}=...",
         )
-    return Service(model, (variable, environ.get(variable, "")), url, retries)
+    return Service(model, (variable, secret), url, retries)
+
+
+def _is_address(url: str) -> bool:
+    """True for a URL of HTTP that can be called; one with a password is none."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")
+        odd = parts.port == 0 or parts.username is not None or " " in url
+    except ValueError:
+        return False
+    return (
+        parts.scheme in ("http", "https")
+        and bool(host)
+        and not odd
+        and url.isascii()
+        and url.isprintable()
+    )
 
 
 class _NoDetours(urllib.request.HTTPRedirectHandler):
@@ -118,39 +141,30 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_NoDetours)
 
 
-def _events(answer: IO[bytes]) -> Iterator[Json]:
-    """The JSON of server-sent events. What is none is passed over, as the end mark `[DONE]`."""
-    data: list[bytes] = []
-    while line := answer.readline(_LONGEST_LINE):
-        text = line.rstrip(b"\r\n")
-        if text.startswith(b"data:"):
-            data.append(text.removeprefix(b"data:"))
-        elif not text and data:
-            found, data = _decoded(b"\n".join(data)), []
-            if isinstance(found, dict):
-                yield found
-
-
-def _decoded(data: bytes) -> object:
+def _body(error: urllib.error.HTTPError) -> bytes:
+    """What an error says, as far as it comes."""
     try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None
+        return error.read(_ERROR_SIZE)
+    except (OSError, HTTPException):
+        return b""
 
 
 def refusal(status: int, headers: Message, body: bytes) -> Trouble:
     """An HTTP error as its service meant it."""
-    found = _decoded(body)
+    found = decoded(body)
     found = found[0] if isinstance(found, list) and found else found  # Google's streams
     error = field(found, "error")
     said = as_text(error) or as_text(field(error, "message")) or as_text(field(found, "message"))
     if not said:
-        said = body[:200].decode("utf-8", "replace").strip() or f"HTTP status {status}"
+        said = body[:_SAID].decode("utf-8", "replace").strip() or f"HTTP status {status}"
+        said = f"this is no stream of events: {said}" if status == _OK else said
+    if status == _OK:
+        status = as_count(field(error, "code")) or status
+    if target := headers.get("location"):
+        said = f"{said}: it is at {target[:_SAID]}"
     if field(error, "code") == "insufficient_quota" or field(error, "type") == "insufficient_quota":
         status = 403  # no waiting will help
     wait, until = _told_to_wait(headers, error)
-    if wait is None and status == 429:
-        wait = retry_after(said)
     return Trouble(said, status, retry_after=wait, resets_at=until)
 
 

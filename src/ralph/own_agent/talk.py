@@ -4,10 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ralph.agents.streams.ndjson import retry_after as told_to_wait
 from ralph.kernel.events import Usage
 from ralph.kernel.value import value
 
 Json = dict[str, Any]
+_DEEPEST = 100
+TOO_MANY = 429
+END: Json = {"type": "end"}  # the last event of a stream, where a service says so
 
 
 class Trouble(Exception):  # noqa: N818  it may pass
@@ -24,6 +28,8 @@ class Trouble(Exception):  # noqa: N818  it may pass
         super().__init__(message)
         self.message = message
         self.status = status
+        if retry_after is None and status == TOO_MANY:
+            retry_after = told_to_wait(message)
         self.retry_after = retry_after  # seconds
         self.resets_at = resets_at  # Unix time
 
@@ -41,12 +47,12 @@ class Trouble(Exception):  # noqa: N818  it may pass
     def is_overlong(self) -> bool:
         """True if the talk is longer than the model's window."""
         said = self.message.lower()
-        return self.status in (400, 413) and any(sign in said for sign in _OVERLONG)
+        return self.status == 413 or (self.status == 400 and any(s in said for s in _OVERLONG))
 
 
 _OVERLONG = (
-    *("prompt is too long", "context length", "context_length", "context window"),
-    *("maximum number of tokens", "too many tokens", "request too large", "input is too long"),
+    *("prompt is too long", "context length", "context_length", "context window", "context limit"),
+    *("context size", "maximum number of tokens", "too many tokens", "input is too long"),
 )
 
 
@@ -136,10 +142,26 @@ class Request:
 def arguments(text: str) -> Json | None:
     """The arguments of a call, which models write as JSON; None if they are broken."""
     try:
-        found = json.loads(text or "{}", strict=False)
+        return sendable(json.loads(text or "{}", strict=False))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+
+
+def sendable(value: object) -> Json | None:
+    """The value if it is an object that can be written as JSON again: no NaN, and not too deep."""
+    if not isinstance(value, dict) or is_deep(value):
+        return None
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return None
+    return value
+
+
+def is_deep(value: object, most: int = _DEEPEST) -> bool:
+    """True if values are nested more than so many times."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(inner) and (not most or any(is_deep(one, most - 1) for one in inner))
 
 
 def transcript(entries: Iterable[Entry]) -> Iterator[str]:

@@ -71,6 +71,42 @@ def test_text_is_the_words_alone(workspace: Path) -> None:
     assert (done.code, done.out) == (0, "Hello.\nThere.\n")
 
 
+def test_text_cannot_move_the_cursor_or_tell_a_key(workspace: Path) -> None:
+    said = f"\x1b]0;title\x07\x1b[2JHello\x1b[31m {KEY}\r\u202e \ud800."
+    with ScriptedModel([{"text": said}]) as model:
+        done = agent(model, "-p", "Hi", "--output", "text")
+    assert done.out == "Hello [redacted]\n ?.\n"
+
+
+def test_what_the_model_runs_finds_no_key_in_its_surroundings(workspace: Path) -> None:
+    """Neither in its environment nor in those of Ralph's own processes (ADR 42)."""
+    look = (
+        "env | grep OPENAI; pid=$$; for i in 1 2 3; do "
+        "tr '\\0' '\\n' < /proc/$pid/environ | grep -a OPENAI; "
+        "pid=$(cut -d' ' -f4 /proc/$pid/stat); done"
+    )
+    command = look.replace("$", "$$")  # the script has variables of its own
+    turns = [{"tools": [{"name": "bash", "input": {"command": command}}]}, {"text": "Done."}]
+    with ScriptedModel(turns) as model:
+        environ = environment(model) | {"OPENAI_API_KEY": "plain-key", "RALPH_GUARD": "0"}
+        argv = (*RALPH, "agent", "--model", "openai-chat:m", "-p", "Look")
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+        assert "authorization" in model.main_calls()[0]["headers"]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("OPENAI_BASE_URL=") == 4
+    assert "[redacted]" not in done.stdout
+
+
+@pytest.mark.parametrize("to", [">&-", ">/dev/full"])
+def test_what_nobody_could_hear_is_not_begun(workspace: Path, to: str) -> None:
+    with ScriptedModel([{"text": "Hello."}]) as model:
+        argv = ("sh", "-c", f'"$@" {to}', "-", *RALPH, "agent", "--model", "openai-chat:m", "-pHi")
+        done = subprocess.run(argv, env=environment(model), stderr=subprocess.PIPE, check=False)
+        assert model.main_calls() == []
+    assert done.returncode == 2
+    assert b"stdout" in done.stderr
+
+
 def test_trouble_is_exit_1_and_told(workspace: Path) -> None:
     with ScriptedModel([{"error": {"status": 401, "message": "wrong key"}}]) as model:
         done = agent(model, "-p", "Hi")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kits.talks import NAMES, TOOL, answered, asked, heard, last, said, speaks, talk
 from kits.thorough import examples
 from ralph.kernel.events import Usage
-from ralph.own_agent.talk import Reply, Trouble
+from ralph.own_agent.talk import Reply, Trouble, arguments
 
 TWO_CALLS = {
     "thinking": "hm",
@@ -196,6 +196,18 @@ def test_nothing_empty_goes_back(name: str) -> None:
     assert (reply.text, reply.calls) == ("", ())
     _, body = asked(name, talk(reply))
     assert name not in ("anthropic", "google") or "(nothing)" in str(body)
+
+
+DEEP = "[" * 500 + "]" * 500
+
+
+@pytest.mark.parametrize(
+    "written", ['{"x": NaN}', '{"x": 1e999}', f'{{"x": {DEEP}}}', "[" * 99_999]
+)
+def test_arguments_that_could_not_be_sent_back_are_broken(written: str) -> None:
+    """Every request has them from then on."""
+    assert arguments(written) is None
+    assert arguments('{"x": [[{"y": 1e9}]]}') == {"x": [[{"y": 1e9}]]}
 
 
 KEYS = """type index delta content_block content message usage error text thinking partial_json

@@ -23,11 +23,16 @@ _HERE: Json = {"cache_control": {"type": "ephemeral"}}  # what comes before is k
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
+    "billing_error": 402,
     "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
     "rate_limit_error": 429,
+    "timeout_error": 504,
     "overloaded_error": 529,
 }
-_FILLED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_NOTHING: Json = {"type": "text", "text": "(nothing)"}
+_WRITTEN = ("text", "thinking", "signature", "partial_json")  # what comes in pieces
 
 
 def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
@@ -78,10 +83,9 @@ def _message(entry: Entry) -> Json:
 
 
 def reply(events: Iterable[Json]) -> Reply:
-    blocks: dict[int, Json] = {}
-    written: dict[int, str] = {}  # arguments of calls
+    blocks: dict[int, _Block] = {}
     usage: Json = {}
-    stop = ""
+    stop, why = "", ""
     for event in events:
         at = as_count(event.get("index"))
         match event.get("type"):
@@ -89,46 +93,60 @@ def reply(events: Iterable[Json]) -> Reply:
                 usage |= _told(field(event, "message", "usage"))
             case "content_block_start":
                 begun = event.get("content_block")
-                blocks[at] = dict(begun) if isinstance(begun, dict) else {}
+                blocks[at] = _Block(begun if isinstance(begun, dict) else {})
             case "content_block_delta" if at in blocks:
-                delta = event.get("delta")
-                _fill(blocks[at], delta)
-                written[at] = written.get(at, "") + as_text(field(delta, "partial_json"))
+                blocks[at].add(event.get("delta"))
             case "message_delta":
                 stop = as_text(field(event, "delta", "stop_reason")) or stop
+                why = as_text(field(event, "delta", "stop_details", "explanation")) or why
                 usage |= _told(event.get("usage"))
-            case "error":
+            case "message_stop":
+                break
+            case _ if "error" in event or event.get("type") == "error":
                 raise trouble(event)
     if not stop:
         raise Trouble("the answer broke off")
-    calls = [
-        _call(block, written.get(at, ""))
-        for at, block in blocks.items()
-        if block.get("type") == "tool_use"
-    ]
-    said = {kind: _texts(blocks.values(), kind) for kind in ("text", "thinking")}
-    # The service takes no empty text back, and an assistant that says nothing neither.
-    native = [b for b in blocks.values() if b.get("type") != "text" or as_text(b.get("text"))]
+    content = [block.whole() for block in blocks.values()]
+    calls = [_call(block) for block in content if block.get("type") == "tool_use"]
+    said = {kind: _texts(content, kind) for kind in ("text", "thinking")}
     return Reply(
-        native or [{"type": "text", "text": "(nothing)"}],
+        [block for block in content if not _is_blank(block)] or [_NOTHING],
         said["text"],
         said["thinking"],
         tuple(calls),
         usage_of(usage),
         is_cut=stop in ("max_tokens", "model_context_window_exceeded"),
-        refusal="\n".join(said["text"]) if stop == "refusal" else None,
+        refusal=why or "\n".join(said["text"]) if stop == "refusal" else None,
     )
 
 
-def _fill(block: Json, delta: object) -> None:
-    if name := _FILLED.get(as_text(field(delta, "type"))):
-        block[name] = as_text(block.get(name)) + as_text(field(delta, name))
+class _Block:
+    """A block of content that comes in pieces."""
+
+    def __init__(self, begun: Json) -> None:
+        self._begun = begun
+        self._pieces: dict[str, list[str]] = {}
+
+    def add(self, delta: object) -> None:
+        for name in _WRITTEN:
+            if more := as_text(field(delta, name)):
+                self._pieces.setdefault(name, []).append(more)
+
+    def whole(self) -> Json:
+        pieces = self._pieces.items()
+        return self._begun | {n: as_text(self._begun.get(n)) + "".join(more) for n, more in pieces}
 
 
-def _call(block: Json, written: str) -> Call:
+def _is_blank(block: Json) -> bool:
+    """True for a text of nothing, which the service does not take back."""
+    return block.get("type") == "text" and not as_text(block.get("text")).strip()
+
+
+def _call(block: Json) -> Call:
     """A call whose arguments were written; the block then holds them as the service wants it."""
-    given = arguments(written)
-    block["input"] = given or block.get("input") or {}
+    given = arguments(as_text(block.pop("partial_json", None)))
+    begun = block.get("input")
+    block["input"] = given or (begun if isinstance(begun, dict) else {})
     whole = None if given is None else block["input"]
     return Call(as_text(block.get("id")), as_text(block.get("name")), whole)
 

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable
 
-from ralph.agents.streams.ndjson import as_count, as_list, as_text, field
+from ralph.agents.streams.ndjson import as_count, as_list, as_number, as_text, field
 from ralph.kernel.events import Usage
-from ralph.own_agent.protocols.responses import bearer
+from ralph.own_agent.protocols.responses import bearer, trouble
 from ralph.own_agent.talk import (
+    END,
     Answers,
     Call,
     Entry,
@@ -19,6 +20,13 @@ from ralph.own_agent.talk import (
     arguments,
 )
 
+_OPENAIS = ("gpt-", "chatgpt-", "o1", "o3", "o4")  # the newer of them refuse `max_tokens`
+_OTHERS = "gpt-oss"
+_THOUGHTS = ("reasoning_content", "reasoning")  # as services call them
+_PIECES = ("content", "refusal", *_THOUGHTS)
+_DETAILS = "reasoning_details"  # OpenRouter's: thoughts, perhaps signed or encrypted
+_GROWING = ("text", "summary", "data")
+
 
 def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
     system = {"role": "system", "content": talk.system}
@@ -29,7 +37,8 @@ def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
         "stream_options": {"include_usage": True},
     }
     if talk.longest:
-        body["max_tokens"] = talk.longest
+        is_openais = model.startswith(_OPENAIS) and not model.startswith(_OTHERS)
+        body["max_completion_tokens" if is_openais else "max_tokens"] = talk.longest
     if talk.tools:
         body["tools"] = [
             {
@@ -59,74 +68,133 @@ def _messages(entry: Entry) -> list[Json]:
 
 
 def reply(events: Iterable[Json]) -> Reply:
-    pieces: dict[str, list[str]] = {"content": [], "refusal": [], "thought": []}
-    calls: dict[object, _Written] = {}
+    message = _Message()
     usage, finish = Usage(), ""
     for event in events:
         if error := event.get("error"):
-            raise _trouble(error)
+            raise trouble(error)
         if told := event.get("usage"):
             usage = _usage(told)
         choice = next(iter(as_list(event.get("choices"))), None)
-        delta = field(choice, "delta")
+        message.add(field(choice, "delta"))
         finish = as_text(field(choice, "finish_reason")) or finish
-        for name in ("content", "refusal"):
-            pieces[name].append(as_text(field(delta, name)))
-        thought = as_text(field(delta, "reasoning_content")) or as_text(field(delta, "reasoning"))
-        pieces["thought"].append(thought)
-        for piece in as_list(field(delta, "tool_calls")):
-            # Some services number no calls, but each comes whole then.
-            at = field(piece, "index")
-            calls.setdefault(len(calls) if at is None else at, _Written()).add(piece)
-    if not finish:
+        if event == END:
+            finish = finish or "stop"  # not everybody says why
+    if finish in ("", "error"):
         raise Trouble("the answer broke off")
-    content, refusal, thought = ("".join(each) for each in pieces.values())
+    content, refusal = message.text("content"), message.text("refusal")
     if finish == "content_filter":
         refusal = refusal or content or "its service filtered the answer"
-    made = [call.call(n) for n, call in enumerate(calls.values(), 1)]
-    native: Json = {"role": "assistant", "content": content}
-    if made:
-        native["tool_calls"] = [_again(call) for call in made]
+    made = message.calls.made()
     return Reply(
-        native,
+        message.again(made),
         (content,) if content else (),
-        (thought,) if thought else (),
-        tuple(made),
+        tuple(message.thoughts().values())[:1],
+        tuple(call for call, _ in made),
         usage,
         is_cut=finish == "length",
         refusal=refusal or None,
     )
 
 
+class _Message:
+    """A message that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, list[str]] = {name: [] for name in _PIECES}
+        self._details: list[Json] = []
+        self.calls = _Calls()
+
+    def add(self, delta: object) -> None:
+        for name, written in self._pieces.items():
+            if more := as_text(field(delta, name)):
+                written.append(more)
+        for detail in as_list(field(delta, _DETAILS)):
+            _add_detail(self._details, detail)
+        for piece in as_list(field(delta, "tool_calls")):
+            if isinstance(piece, dict):
+                self.calls.add(piece)
+
+    def text(self, name: str) -> str:
+        return "".join(self._pieces[name])
+
+    def thoughts(self) -> Json:
+        return {name: text for name in _THOUGHTS if (text := self.text(name))}
+
+    def again(self, made: list[tuple[Call, Json]]) -> Json:
+        """What its service wants to hear again; before calls what was thought, as it came."""
+        content = self.text("content")
+        if not made:
+            return {"role": "assistant", "content": content or "(nothing)"}
+        thoughts = {_DETAILS: self._details} if self._details else self.thoughts()
+        calls = [again for _, again in made]
+        return {"role": "assistant", "content": content, **thoughts, "tool_calls": calls}
+
+
+def _add_detail(details: list[Json], detail: object) -> None:
+    """Join what comes in pieces: those in a row of one kind and number."""
+    if not isinstance(detail, dict):
+        return
+    if not details or any(details[-1].get(name) != detail.get(name) for name in ("type", "index")):
+        details.append({})
+    last = details[-1]
+    for name, more in detail.items():
+        if name in _GROWING:
+            last[name] = as_text(last.get(name)) + as_text(more)
+        elif more is not None:
+            last[name] = more
+
+
+class _Calls:
+    """Calls that come in pieces. Some services number none of them, or all of them 0."""
+
+    def __init__(self) -> None:
+        self._all: list[_Written] = []
+        self._open: dict[float | None, _Written] = {}
+
+    def add(self, piece: Json) -> None:
+        at = as_number(piece.get("index"))
+        is_named = bool(as_text(field(piece, "function", "name")))
+        call = self._open.get(at)
+        if call is None or (is_named and (at is None or call.is_other(piece))):
+            self._open[at] = call = _Written()
+            self._all.append(call)
+        call.add(piece)
+
+    def made(self) -> list[tuple[Call, Json]]:
+        """Each, and what its service wants to hear again."""
+        return [call.made(number) for number, call in enumerate(self._all, 1)]
+
+
 class _Written:
-    """A call that comes in pieces."""
+    """A call that comes in pieces. What they hold beside it, such as a signature, goes back."""
 
     def __init__(self) -> None:
         self._id = self._name = ""
+        self._more: Json = {}
         self._arguments: list[str] = []
 
-    def add(self, piece: object) -> None:
-        self._id = as_text(field(piece, "id")) or self._id
+    def is_other(self, piece: Json) -> bool:
+        return as_text(piece.get("id")) not in ("", self._id)
+
+    def add(self, piece: Json) -> None:
+        self._id = self._id or as_text(piece.get("id"))
         self._name = as_text(field(piece, "function", "name")) or self._name
         given = field(piece, "function", "arguments")  # some services send the object itself
         self._arguments.append(json.dumps(given) if isinstance(given, dict) else as_text(given))
+        known = ("index", "id", "type", "function")
+        self._more |= {k: v for k, v in piece.items() if k not in known and v is not None}
 
-    def call(self, number: int) -> Call:
-        return Call(self._id or f"call-{number}", self._name, arguments("".join(self._arguments)))
-
-
-def _again(call: Call) -> Json:
-    function = {"name": call.name, "arguments": json.dumps(call.input or {})}
-    return {"id": call.id, "type": "function", "function": function}
+    def made(self, number: int) -> tuple[Call, Json]:
+        written = "".join(self._arguments)
+        call = Call(self._id or f"call-{number}", self._name, arguments(written))
+        function = {"name": call.name, "arguments": written if call.input else "{}"}
+        return call, {**self._more, "id": call.id, "type": "function", "function": function}
 
 
 def _usage(told: object) -> Usage:
-    """Its input includes what was read from the cache."""
-    read = as_count(field(told, "prompt_tokens_details", "cached_tokens"))
-    fresh = max(0, as_count(field(told, "prompt_tokens")) - read)
-    return Usage(fresh, as_count(field(told, "completion_tokens")), read)
-
-
-def _trouble(error: object) -> Trouble:
-    code = as_count(field(error, "code")) or 500
-    return Trouble(as_text(field(error, "message")) or "the service failed", code)
+    """Its input includes what was read from the cache, and what was written to it."""
+    names = ("cached_tokens", "cache_write_tokens")
+    read, written = (as_count(field(told, "prompt_tokens_details", name)) for name in names)
+    fresh = max(0, as_count(field(told, "prompt_tokens")) - read - written)
+    return Usage(fresh, as_count(field(told, "completion_tokens")), read, written)

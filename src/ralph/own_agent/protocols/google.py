@@ -1,6 +1,7 @@
 """Google's Gemini: `generateContent`, streamed."""
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from ralph.agents.streams.ndjson import as_count, as_list, as_text, field
 from ralph.kernel.events import Usage
@@ -14,10 +15,12 @@ from ralph.own_agent.talk import (
     Talk,
     Trouble,
     Words,
+    sendable,
 )
 
-_OURS = "call-"  # ids that we made up: the service knows none of them
-_BROKEN = "MALFORMED_FUNCTION_CALL"  # it tried to call something: worth another try
+_OURS = "ours-"  # ids that we made up: the service knows none of them
+# Its model has slipped: worth another try.
+_BROKEN = ("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "OTHER")
 _ENDS = ("STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED")
 
 
@@ -69,22 +72,20 @@ def reply(events: Iterable[Json]) -> Reply:
                 usage=_usage(event.get("usageMetadata")),
             )
         candidate = next(iter(as_list(event.get("candidates"))), None)
-        for part in as_list(field(candidate, "content", "parts")):
-            if isinstance(part, dict):
-                _add(parts, part)
+        given = as_list(field(candidate, "content", "parts"))
+        parts += [part for part in given if isinstance(part, dict)]
         finish = as_text(field(candidate, "finishReason")) or finish
         usage = event.get("usageMetadata") or usage
     if not finish:
         raise Trouble("the answer broke off")
-    if finish == _BROKEN:
-        raise Trouble("the model made a call that its service could not read")
-    said = [as_text(part.get("text")) for part in parts if not part.get("thought")]
-    thoughts = [as_text(part.get("text")) for part in parts if part.get("thought")]
+    if finish in _BROKEN:
+        raise Trouble(f"the model's answer came to nothing: {finish}")
+    parts = _joined(parts)
     called = [part["functionCall"] for part in parts if "functionCall" in part]
     return Reply(
         parts or [{"text": "(nothing)"}],
-        tuple(filter(None, said)),
-        tuple(filter(None, thoughts)),
+        _said(parts, is_thought=False),
+        _said(parts, is_thought=True),
         tuple(_call(n, each) for n, each in enumerate(called, 1)),
         _usage(usage),
         is_cut=finish == "MAX_TOKENS",
@@ -92,26 +93,36 @@ def reply(events: Iterable[Json]) -> Reply:
     )
 
 
-def _add(parts: list[Json], part: Json) -> None:
-    """Join texts that come in pieces. A part may be signed: then it goes back as it came."""
-    if not part.get("text") and "text" in part and not part.keys() - {"text", "thought"}:
-        return
-    last = parts[-1] if parts else {}
-    plain = last.keys() | part.keys() <= {"text", "thought"}
-    if plain and last and bool(last.get("thought")) is bool(part.get("thought")):
-        last["text"] = as_text(last.get("text")) + as_text(part.get("text"))
-    else:
-        parts.append(dict(part))
+def _joined(parts: Iterable[Json]) -> list[Json]:
+    """Texts that come in pieces are one. What is more than text, or signed, goes back as it came,
+    and joins nothing."""
+    joined: list[Json] = []
+    for kind, run in groupby(parts, _kind_of_text):
+        if kind is None:
+            joined += run
+        elif text := "".join(as_text(part.get("text")) for part in run):
+            joined.append({"text": text, **kind})
+    return joined
+
+
+def _said(parts: Iterable[Json], *, is_thought: bool) -> tuple[str, ...]:
+    """What was said without a break: the last part of a text may be signed by itself."""
+    runs = groupby(parts, lambda p: "text" in p and bool(p.get("thought")) is is_thought)
+    texts = ("".join(as_text(part.get("text")) for part in run) for fits, run in runs if fits)
+    return tuple(filter(None, texts))
+
+
+def _kind_of_text(part: Json) -> Json | None:
+    """What is said of a text beside it; None for all other parts."""
+    if part.keys() - {"text", "thought"} or "text" not in part:
+        return None
+    return {"thought": True} if part.get("thought") else {}
 
 
 def _call(number: int, call: object) -> Call:
     given = field(call, "args")
     named = as_text(field(call, "id")) or f"{_OURS}{number}"
-    return Call(named, as_text(field(call, "name")), {} if given is None else _object(given))
-
-
-def _object(value: object) -> Json | None:
-    return value if isinstance(value, dict) else None
+    return Call(named, as_text(field(call, "name")), {} if given is None else sendable(given))
 
 
 def _usage(told: object) -> Usage:

@@ -17,13 +17,22 @@ from ralph.own_agent.talk import (
     arguments,
 )
 
-_NO_THINKERS = ("gpt-3.5", "gpt-4", "chatgpt-")  # they refuse to be asked for their thoughts
+_NO_THINKERS = (
+    "gpt-3.5",
+    "gpt-4",
+    "gpt-5-chat",
+    "chatgpt-",
+)  # they refuse to be asked for their thoughts
 _STATUSES = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 403,  # no waiting will help
+    "usage_not_included": 403,
     "invalid_api_key": 401,
-    "invalid_prompt": 400,
-    "context_length_exceeded": 400,
+    "model_not_found": 404,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    **dict.fromkeys(("invalid_prompt", "context_length_exceeded", "data_residency_mismatch"), 400),
+    **dict.fromkeys(("bio_policy", "cyber_policy", "misalignment_policy_violation"), 400),
 }
 
 
@@ -85,9 +94,9 @@ def reply(events: Iterable[Json]) -> Reply:
                 whole = [i for i in as_list(field(response, "output")) if isinstance(i, dict)]
                 return _reply(items or whole, response)
             case "response.failed":
-                raise _trouble(field(response, "error"))
+                raise trouble(field(response, "error"))
             case "error":
-                raise _trouble(event.get("error") or event)
+                raise trouble(event.get("error") or event)
     raise Trouble("the answer broke off")
 
 
@@ -141,6 +150,10 @@ def _usage(told: object) -> Usage:
     return Usage(fresh, as_count(field(told, "output_tokens")), read, written)
 
 
-def _trouble(error: object) -> Trouble:
-    code, said = (as_text(field(error, name)) for name in ("code", "message"))
-    return Trouble(said or code or "the service failed", _STATUSES.get(code, 500))
+def trouble(error: object) -> Trouble:
+    """An error in the middle of a stream: its code is a word, or a status."""
+    code, said = field(error, "code"), as_text(error) or as_text(field(error, "message"))
+    word = as_text(code) or as_text(field(error, "type"))
+    number = int(word) if word.isdecimal() and len(word) == len("400") else as_count(code)
+    status = _STATUSES.get(word) or number or 500
+    return Trouble(said or word or "the service failed", status)
