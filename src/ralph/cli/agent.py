@@ -63,7 +63,8 @@ def agent(
       OPENAI_BASE_URL=http://localhost:11434/v1 ralph agent --model openai-chat:qwen3 -p "Add docs"
       ralph run "Fix the failing test" --agent builtin:openai:gpt-6.1-sol
 
-    Exit codes: 0 it has ended by itself, 1 it could not go on, 2 usage or no key, 130 interrupted.
+    Exit codes: 0 it has ended by itself, 1 it could not go on, 2 usage or no
+    key, 130 interrupted.
     """
     from ralph.agents.providers import KEYS, default_model, model_of
     from ralph.own_agent.program import Wishes, lines_to, words_to, work
