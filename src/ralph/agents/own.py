@@ -1,5 +1,6 @@
 """Ralph's own agent as a command: the words that name it, its call, its model and who pays."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ BUILTIN = "builtin"
 _NEEDS = ("msgspec", "click")
 _START = """\
 import sys
-more = [place for place in {places!r} if place not in sys.path]
+more = [place for place in {places} if place not in sys.path]
 found = (n for n, place in enumerate(sys.path) if place.endswith("-packages"))
 first = next(found, len(sys.path))
 sys.path[first:first] = more
@@ -83,7 +84,7 @@ def program() -> tuple[str, ...]:
     found = (find_spec(name) for name in _NEEDS)
     files = [ralph.__file__, *(spec.origin for spec in found if spec and spec.origin)]
     places = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(f))) for f in files)
-    words = "; ".join(_START.format(places=[*places]).splitlines())
+    words = "; ".join(_START.format(places=json.dumps([*places])).splitlines())
     return (sys.executable, "-I", "-c", words, "agent")
 
 

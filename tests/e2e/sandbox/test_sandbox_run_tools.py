@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from prd_support import commit_all, story, write_stories
-from run_support import program, ralph
+from run_support import assert_clear, program, ralph
 
 from kits.sandbox.stage import overlay_is_usable
 from kits.sandbox.tools import fake_calls, install_fake
@@ -84,3 +84,15 @@ def test_a_machine_has_no_hooks_and_stays_awake(
         assert call.count("--dangerously-skip-permissions") == 1
     life = [call[0] for call in calls if call[0] in ("create", "run", "stop", "rm")]
     assert life == ["create", "run", "run", "run", "stop"]
+
+
+@pytest.mark.parametrize("backend", ["sbx", "docker"])
+def test_our_own_agent_cannot_work_on_a_machine_without_this_ralph(
+    fakes: dict[str, str], repo: Path, backend: str
+) -> None:
+    environ = {"ANTHROPIC_API_KEY": "dummy-0123456789"}
+    words = ("run", "-p", "x", "--agent", "builtin", "--sandbox", backend)
+    done = ralph(*words, env=environ)
+    said = f"ralph-agent cannot work in {backend}, a machine without this Ralph"
+    assert_clear(done, 2, said, "Take another sandbox (ralph sandbox probe)")
+    assert not [call for call in fake_calls(fakes[backend]) if "-p" in call]
