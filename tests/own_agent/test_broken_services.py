@@ -42,13 +42,15 @@ def answering(*answers: Iterable[bytes], holds: bool = False) -> Iterator[str]:
                         connection.shutdown(socket.SHUT_WR)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, args=(listener,))
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        for connection in held:
-            connection.close()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in held:
+                connection.close()
 
 
 def ask(url: str, retries: int = 1) -> tuple[Reply, list[Retry]]:
@@ -127,12 +129,8 @@ def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch, chun
     monkeypatch.setattr(sse, "_LARGEST", 1 << 20)
     monkeypatch.setattr(sse, "_LONGEST_LINE", 1 << 18)
 
-    def endless() -> Iterator[bytes]:
-        yield OK
-        while True:
-            yield chunk
-
-    with answering(endless()) as url, pytest.raises(Trouble, match="does not end") as trouble:
+    much = [chunk * (65_536 // len(chunk) + 1) for _ in range(64)]
+    with answering([OK, *much]) as url, pytest.raises(Trouble, match="does not end") as trouble:
         ask(url)
     assert not trouble.value.passes
 
