@@ -11,6 +11,9 @@ PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 
+# Pytest rewrites each test file, which takes as long as all else before the first test: once.
+test test-all cover: export PYTHONDONTWRITEBYTECODE :=
+
 .NOTPARALLEL:
 .PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents test-web clean venv
 

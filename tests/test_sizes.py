@@ -1,8 +1,8 @@
 """Functions and modules stay small (STYLE §12). `python tests/test_sizes.py` prints the table."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -37,11 +37,16 @@ def files(*directories: str) -> list[Path]:
     return [path for name in directories for path in sorted((ROOT / name).rglob("*.py"))]
 
 
-def functions_of(path: Path) -> Iterator[Piece]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-            yield Piece(where, (node.end_lineno or node.lineno) - node.lineno + 1)
+@cache
+def functions_of(path: Path) -> list[Piece]:
+    return [
+        Piece(
+            f"{path.relative_to(ROOT)}:{node.lineno} {node.name}",
+            (node.end_lineno or node.lineno) - node.lineno + 1,
+        )
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def percentile(pieces: list[Piece], share: float) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ralph
 from ralph.agents.clis import CLIS, Request
 from ralph.agents.kinds import find_command, installed, misspelt
 from ralph.agents.own import own_model, own_words, program
@@ -131,6 +132,18 @@ def test_it_imports_nothing_of_the_directory_it_works_in(tmp_path: Path) -> None
         (*program(), "--help"), cwd=tmp_path, env=environ, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout[:18]) == (0, b"Usage: ralph agent")
+
+
+def test_it_is_this_ralph_and_not_another_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ralph").mkdir()
+    (tmp_path / "ralph" / "__init__.py").touch()
+    (tmp_path / "ralph" / "__main__.py").write_text("def main():\n    print('this one')\n")
+    (tmp_path / "json.py").write_text("1 / 0\n")  # Python's own come first
+    monkeypatch.setattr(ralph, "__file__", str(tmp_path / "ralph" / "__init__.py"))
+    call = (*program()[:3], f"{program()[3]}\nimport json")
+    assert subprocess.run(call, capture_output=True, check=True).stdout == b"this one\n"
 
 
 def test_a_misspelt_one_is_told_the_nearest() -> None:

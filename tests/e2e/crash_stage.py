@@ -10,6 +10,7 @@ from typing import Any
 
 from run_support import program
 
+from kits.fork_server import started
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Fact, Launching
 from ralph.kernel.state import replay
@@ -73,10 +74,8 @@ class Stage:
 
     def call(self, *words: str) -> int:
         with (self.root / "said").open("ab") as said:
-            done = subprocess.run(
-                words, cwd=self.repo, env=self.env, stdout=said, stderr=said, check=False
-            )
-        return done.returncode
+            out = said.fileno()
+            return started(words, out, out, env=self.env, cwd=self.repo).wait()
 
     def said(self) -> str:
         return (self.root / "said").read_text()

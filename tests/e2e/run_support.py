@@ -4,7 +4,6 @@ import atexit
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kits.fork_server import server
+from kits.fork_server import Process, run, started
 from ralph.cli.main import run_command_line
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Ended, Fact
@@ -58,20 +57,8 @@ def program(path: Path, text: str) -> str:
 
 def ralph(*arguments: str, command: tuple[str, ...] = RALPH, env: Json | None = None) -> Done:
     """Run the real command to its end."""
-    environ = {**os.environ, **(env or {})}
-    forks = server(os.getpid())
-    if command is RALPH and forks.can(environ):
-        code, out, err = forks.run(arguments, environ, 60)
-        return Done(code, text(out), text(err))
-    done = subprocess.run(
-        [*command, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env=environ,
-        timeout=60,
-        check=False,
-    )
-    return Done(done.returncode, text(done.stdout), text(done.stderr))
+    code, out, err = run((*command, *arguments), {**os.environ, **(env or {})})
+    return Done(code, text(out), text(err))
 
 
 def in_shell(script: str) -> Done:
@@ -101,15 +88,13 @@ class Running:
     """A real `ralph` that is under way. Whatever becomes of the test, it does not outlive the
     tests."""
 
-    started: ClassVar[list["subprocess.Popen[bytes]"]] = []
+    started: ClassVar[list[Process]] = []
 
     def __init__(self, workspace: Path, *arguments: str) -> None:
         self._out = workspace.parent / "stdout"
         self._err = workspace.parent / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            self.process = subprocess.Popen(
-                [*RALPH, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
-            )
+            self.process = started((*RALPH, *arguments), out.fileno(), err.fileno())
         self.started.append(self.process)
 
     def err(self) -> str:

@@ -351,3 +351,16 @@ def test_a_new_hook_may_not_become_executable_later(workspace: Path) -> None:
 def test_samples_in_any_other_directory_are_protected(workspace: Path) -> None:
     watched = Watched(workspace, "ci/hooks")
     assert watched.after(lambda: add("ci/hooks/pre-commit.sample"))
+
+
+def test_what_is_put_back_has_its_mode_times_and_attributes(watched: Watched) -> None:
+    one = Path("one.txt")
+    one.chmod(0o640)
+    os.utime(one, ns=(1_000_000_001, 2_000_000_003))
+    os.setxattr(one, "user.said", b"by a person")
+    before = one.stat()
+    (found,) = watched.after(one.unlink)
+    after = one.stat()
+    assert "The change was undone" in found.text
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert os.getxattr(one, "user.said") == b"by a person"

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from kits.fork_server import run
 from kits.thorough import dealt
 from kits.work_tree import State, git, new_repository, saved, state, work_of
 from ralph.git.checkpoint.checkpoint import WorkTree
@@ -64,9 +64,9 @@ def killed(place: Path, work: WorkTree, point: Checkpoint, number: int, when: st
     own = {"KILL_DIR": str(place), "KILL_AT": str(number), "KILL_WHEN": when}
     real = {"REAL_GIT": shutil.which("git") or "", "PATH": f"{tools}:{os.environ['PATH']}"}
     words = [sys.executable, "-c", CHILD, work.workspace, work.run_dir, point.text()]
-    done = subprocess.run(words, env={**os.environ, **own, **real}, check=False)
-    assert done.returncode in (0, -9)
-    return done.returncode != 0
+    code, _, err = run(words, {**os.environ, **own, **real})
+    assert code in (0, -9), err
+    return code != 0
 
 
 @pytest.mark.parametrize("hand", dealt(range(HANDS), 1))

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from kits.work_tree import git, new_repository, work_of
-from ralph.git.checkpoint.start_ref import is_kept, is_needed, keep_start, start_ref
+from ralph.git.checkpoint import start_ref as start_ref_module
+from ralph.git.checkpoint.start_ref import (
+    is_kept,
+    is_needed,
+    keep_project,
+    keep_start,
+    start_ref,
+)
 from ralph.git.checkpoint.trees import trees_of_run
 
 DAY = 24 * 3600.0
@@ -91,3 +98,39 @@ def test_a_conflict_keeps_what_can_be_kept(top: Path) -> None:
     keep_start(trees)
     assert "<<<<<<<" in git(top, "show", f"{start_ref(trees.run_dir)}:b")
     assert is_kept(trees.run_dir)
+
+
+@pytest.mark.parametrize("change", ["", "echo new > new", "echo x >> b && git stash", "hidden"])
+def test_a_plain_run_keeps_what_there_is_and_needs_no_trees_of_a_clean_project(
+    top: Path, change: str
+) -> None:
+    """It never asks what would be committed."""
+    hide = "git update-index --assume-unchanged b && echo x >> b"
+    assert os.system(f"cd {top} && ({change.replace('hidden', hide) or 'true'}) > /dev/null") == 0
+    run = top.parent / "runs" / "run-1"
+    run.mkdir(parents=True)
+    assert keep_project(str(top), os.environ, str(run), None) is bool(change)
+    assert is_kept(str(run))
+    assert bool(git(top, "for-each-ref", start_ref(str(run)))) is bool(change)
+    assert (run / "view").is_dir() is bool(change)
+    again = keep_project(str(top), os.environ, str(run), None)
+    assert again is bool(change), "who was killed before it was noted calls it again"
+
+
+@pytest.mark.parametrize("change", ["true", "echo new > new"])
+def test_a_run_that_begins_forgets_what_a_dead_one_has_left(
+    top: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = "refs/ralph/run-0/checkpoint-1"
+    git(top, "update-ref", dead, "HEAD")
+    assert os.system(f"cd {top} && {change}") == 0
+    for name in ("run-0", "run-1"):
+        (top.parent / "runs" / name).mkdir(parents=True)
+    monkeypatch.setattr(start_ref_module, "_is_over", lambda run: run.endswith("run-0"))
+    keep_project(str(top), os.environ, str(top.parent / "runs" / "run-1"), None)
+    assert not git(top, "for-each-ref", dead)
+
+
+def test_outside_git_nothing_is_kept(tmp_path: Path) -> None:
+    assert not keep_project(str(tmp_path), os.environ, str(tmp_path / "run"), None)
+    assert not (tmp_path / "run").exists()

@@ -10,8 +10,8 @@ from ralph.errors import StateError
 from ralph.git.attributes import flattened
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.proven_commit import ProvenCommit
-from ralph.git.checkpoint.trees import GitTrees, made_by_checks, repository_of_run, trees_of_run
-from ralph.git.repository import find
+from ralph.git.checkpoint.trees import GitTrees, made_by_checks, trees_of_run
+from ralph.git.repository import find, repository_of_run
 from ralph.kernel.ports import Committed
 from ralph.kernel.world import HEAD, REFS, SETTINGS
 

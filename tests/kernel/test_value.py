@@ -6,6 +6,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pytest
 
@@ -122,6 +123,16 @@ def test_a_default_that_is_made_is_not_shared() -> None:
 
 
 def test_values_can_be_extended() -> None:
+    """In either order: what a class is asked for first differs, what it answers does not."""
+
+    @value
+    class Point4(Point3):
+        y: int = 7
+        w: int = 0
+
+    assert [f.name for f in dataclasses.fields(Point4)] == ["x", "y", "note", "z", "w"]
+    assert Point4(1) == replace(Point4(1, w=5), w=0) == Point4(1, 7, "", 0, 0)
+    assert dataclasses.asdict(Point4(1)) == {"x": 1, "y": 7, "note": "", "z": 0, "w": 0}
     assert Point3(1, z=3) == replace(Point3(1), z=3)
     assert Point3(1) != Point(1)
     assert [f.name for f in dataclasses.fields(Point3)] == ["x", "y", "note", "z"]
@@ -179,6 +190,10 @@ def test_what_a_value_cannot_be_is_said_when_the_first_one_is_made() -> None:
     class Counted:
         x: int = field(default=0, init=False)
 
-    for odd in (lambda: Checked(1), Counted):
+    @value
+    class Shared:
+        x: ClassVar[int] = 0
+
+    for odd in (lambda: Checked(1), Counted, Shared):
         with pytest.raises(AssertionError):
             odd()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kits.talks import call
+from ralph.kernel.value import replace
 from ralph.own_agent.actions import TOOLS, Hands, guard_of
 from ralph.own_agent.commands import Clip, of_commands
 from ralph.own_agent.talk import Answer, Call
@@ -164,3 +165,16 @@ def test_a_flood_is_cut(hands: Hands) -> None:
     answer = done(hands, "bash", command="yes é | head -c 50000000")
     assert len(answer.output) < 31_000
     assert "bytes are left out" in answer.output
+
+
+def test_typescript_runs_where_something_runs_it(hands: Hands, tmp_path: Path) -> None:
+    """B §Actions: `eval` runs TypeScript; where nothing does, what to install is named."""
+    code = "const n: number = 42; console.log(n)"
+    nowhere = replace(hands, environ={**hands.environ, "PATH": str(tmp_path)})
+    answer = done(nowhere, "eval", code=code, language="typescript")
+    assert answer.is_error
+    assert "Install node 22.6 or newer, deno or bun" in answer.output
+    (tmp_path / "node").write_text("#!/bin/sh\necho v23.9.0\n[ $# = 1 ] || cat\n")
+    (tmp_path / "node").chmod(0o755)
+    here = replace(hands, environ={**hands.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert code in done(here, "eval", code=code, language="typescript").output

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
+from kits.fork_server import run
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.changes import landing
 from ralph.sandbox.changes.apply import apply
@@ -252,8 +253,8 @@ def test_a_commit_that_is_killed_is_finished(tmp_path: Path, memory: int, after:
     """In the loop: "killed in the middle: resume finishes or undoes it"."""
     project = tree(tmp_path / "project", a="1\n", d__x="1\n", d__y="1\n", k="file\n")
     words = [sys.executable, "-c", KILLED, str(project), str(memory), str(after)]
-    done = subprocess.run(words, check=False, timeout=60)
-    assert done.returncode == (0 if after == STEPS else 9)
+    code, _, err = run(words)
+    assert code == (0 if after == STEPS else 9), err
     finished = landing.recover(str(project), policy().state)
     assert len(finished) == (0 if after == STEPS else 1)
     assert not [spared for kept in finished for spared in kept.spared]
@@ -268,7 +269,7 @@ def test_a_commit_that_is_killed_is_finished(tmp_path: Path, memory: int, after:
 def test_what_is_killed_before_its_commit_is_thrown_away(tmp_path: Path) -> None:
     project = tree(tmp_path / "project", a="1\n")
     words = "\n".join((*KILLED.splitlines()[:7], 'sandbox.bash("rm -rf *"); os._exit(9)'))
-    subprocess.run([sys.executable, "-c", words, str(project), "0", "0"], check=False, timeout=60)
+    run([sys.executable, "-c", words, str(project), "0", "0"])
     assert landing.recover(str(project), policy().state) == ()
     assert os.listdir(project) == ["a"]
     assert os.listdir(sandboxes(policy().state, str(project))) == ["places"]

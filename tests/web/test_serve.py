@@ -25,15 +25,7 @@ from ralph.web.sse import EventStream
 
 def refused(*flags: str, env: dict[str, str] | None = None) -> Done:
     """`ralph web` where it cannot begin."""
-    done = subprocess.run(
-        [*RALPH, "web", *flags],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **(env or {})},
-        timeout=60,
-        check=False,
-    )
-    return Done(done.returncode, text(done.stdout), text(done.stderr))
+    return ralph("web", *flags, env=env)
 
 
 REFUSED = [

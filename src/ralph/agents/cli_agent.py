@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,6 +25,7 @@ from ralph.kernel.ports import Watch
 from ralph.kernel.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.kernel.value import replace, value
 from ralph.processes.child import Command, Exit, Starter, start
+from ralph.processes.which import which
 from ralph.text.redact import redact
 
 _MANY_FLAGS = 50_000  # characters
@@ -293,6 +293,6 @@ def _explained(error: OSError, setup: Setup) -> RalphError:
         remedy = 'Set agent.promptVia to "stdin", or leave it out.'
         return ConfigError("the prompt is too long for an argument", remedy)
     if error.filename == command:
-        return unusable(shutil.which(command, path=setup.env.get("PATH")) or command)
+        return unusable(which(command, setup.env.get("PATH")) or command)
     what = error.filename or command
     return ConfigError(f"cannot use {what}: {error.strerror}", "Fix that and run again.")

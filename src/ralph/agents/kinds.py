@@ -1,13 +1,13 @@
 """Agents by their commands: the kinds that are known, how one is found, and its own arguments."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 
 from ralph.agents.own import BUILTIN, BY_KEY, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
+from ralph.processes.which import which
 
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
 KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN, "text")
@@ -51,7 +51,7 @@ def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
         return own
     path = environ.get("PATH", os.defpath)
     for name in (command,) if command is not None else FOUND_BY_ITSELF:
-        if shutil.which(name, path=path):
+        if which(name, path):
             return (name,)
     if command is None:
         return own_words(None, environ)
@@ -61,14 +61,14 @@ def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
         words = tuple(shlex.split(command))
     except ValueError:
         words = ()
-    return words if len(words) > 1 and shutil.which(words[0], path=path) else ()
+    return words if len(words) > 1 and which(words[0], path) else ()
 
 
 def how_to_install(environ: Mapping[str, str]) -> list[str]:
     """A line for each known agent: what to type to have it; and how to do without one."""
     width = max(map(len, INSTALLED_BY))
     lines = [f"  {kind:<{width}}  {words}" for kind, words in INSTALLED_BY.items()]
-    if shutil.which("npm", path=environ.get("PATH", os.defpath)) is None:
+    if which("npm", environ.get("PATH", os.defpath)) is None:
         lines.append("npm comes with Node.js: https://nodejs.org")
     return [*lines, f"Or set a key for Ralph's own agent: {BY_KEY}"]
 

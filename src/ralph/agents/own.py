@@ -10,6 +10,15 @@ from ralph.errors import ConfigError
 
 BUILTIN = "builtin"
 _NEEDS = ("msgspec", "click")
+_START = """\
+import sys
+more = [place for place in {places!r} if place not in sys.path]
+found = (n for n, place in enumerate(sys.path) if place.endswith("-packages"))
+first = next(found, len(sys.path))
+sys.path[first:first] = more
+from ralph.__main__ import main
+main()
+"""
 _USUAL = dict.fromkeys(service.keys[0] for service in PROVIDERS.values())
 BY_KEY = f"export {KEYS[0]}=... (or {', '.join([*_USUAL][1:])})"
 
@@ -66,14 +75,15 @@ def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
 
 
 def program() -> tuple[str, ...]:
-    """The call of `ralph agent`. Isolated, so that no file of the project is imported: neither the
-    current directory nor PYTHONPATH is searched, and our own packages come after Python's."""
+    """The call of `ralph agent` of this very Ralph. Isolated, so that no file of the project is
+    imported: neither the current directory nor PYTHONPATH is searched, and what we need comes after
+    Python's own modules and before what else is installed."""
     from importlib.util import find_spec
 
     found = (find_spec(name) for name in _NEEDS)
     files = [ralph.__file__, *(spec.origin for spec in found if spec and spec.origin)]
     places = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(f))) for f in files)
-    words = f"import sys; sys.path += {[*places]!r}; from ralph.__main__ import main; main()"
+    words = "; ".join(_START.format(places=[*places]).splitlines())
     return (sys.executable, "-I", "-c", words, "agent")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -12,6 +11,7 @@ from ralph.files.state_dir import write_atomically
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Command, start
+from ralph.processes.which import which
 
 _PATIENCE = 5.0
 _LONGEST = 1024 * 1024  # bytes of a help text
@@ -65,7 +65,7 @@ class Probe:
         return self._said[key] or None
 
     def _key(self) -> str:
-        path = shutil.which(self.command[0], path=self.env.get("PATH")) or self.command[0]
+        path = which(self.command[0], self.env.get("PATH")) or self.command[0]
         real = os.path.realpath(path)
         try:
             info = os.stat(real)

@@ -5,7 +5,7 @@ import os
 import stat
 from _thread import get_native_id  # a thread, for itself
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TextIO
 
 from ralph.errors import ConfigError, StateError, failing
@@ -117,8 +117,9 @@ def make_run_dir(project: str, run: str) -> str:
         os.makedirs(path, mode=0o700)
         os.mkdir(os.path.join(path, "signals"), mode=0o700)
         ignore = os.path.join(project, ".gitignore")
-        if not os.path.exists(ignore):
-            write_atomically(ignore, "*\n")
+        if not os.path.exists(ignore) or not os.path.getsize(ignore):
+            with suppress(FileExistsError), os.fdopen(create(ignore, 0o644), "wb") as file:
+                file.write(b"*\n")  # what is lost with the machine's power is made again
     return path
 
 

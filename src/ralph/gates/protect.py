@@ -4,18 +4,20 @@ import errno
 import glob
 import itertools
 import os
-import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from ralph.errors import StateError, failing
 from ralph.files.digest import digest_of
-from ralph.files.safe_open import open_regular
+from ralph.files.safe_open import create, open_regular
 from ralph.files.state_dir import lstat, shown_path, writable_dir
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
 
 _Found = tuple[str, str, os.stat_result]  # a file's path from the workspace, and the whole of it
+_LINK = b"link:"
 _LARGEST = 64 << 20  # bytes of a protected file; of a larger one only size and time are known
 
 
@@ -41,6 +43,8 @@ class Protector:
 
     def put_back(self, path: str, digest: str | None, kept_in: str) -> bool:
         """Restore a path (None: it was not there). True if something stood there: it is kept."""
+        import shutil
+
         full = os.path.join(self._workspace, path)
         copy = os.path.join(self._store, digest) if digest is not None else None
         if copy is not None and not os.path.lexists(copy):
@@ -116,9 +120,9 @@ class Protector:
         kept = os.path.join(self._store, digest)
         remedy = "Free some space, or choose another place: export RALPH_STATE_DIR=/some/where"
         with failing(f"cannot keep a copy of the protected file {full}", remedy, StateError):
-            os.makedirs(self._store, mode=0o700, exist_ok=True)
             if not os.path.lexists(kept):
-                shutil.copy2(full, kept, follow_symlinks=False)
+                os.makedirs(self._store, mode=0o700, exist_ok=True)
+                _copy(full, info, content, kept)
         return digest
 
 
@@ -133,6 +137,20 @@ def _below(directory: str, prefix: str) -> Iterator[_Found]:
                     yield prefix + entry.name, entry.path, entry.stat(follow_symlinks=False)
     except OSError:
         pass  # it is gone, or nobody may look: then its files are missing
+
+
+def _copy(full: str, info: os.stat_result, content: bytes, kept: str) -> None:
+    """Write what was read of a file, with all that `shutil.copy2` will bring back of it."""
+    if stat.S_ISLNK(info.st_mode):
+        os.symlink(content.removeprefix(_LINK), kept)
+        return
+    with os.fdopen(create(kept), "wb") as file:
+        file.write(content)
+        with suppress(OSError):
+            for name in os.listxattr(full) if sys.platform == "linux" else ():
+                os.setxattr(file.fileno(), name, os.getxattr(full, name))
+        os.fchmod(file.fileno(), stat.S_IMODE(info.st_mode))
+    os.utime(kept, ns=(info.st_atime_ns, info.st_mtime_ns))
 
 
 def _let_write(directory: str) -> None:
@@ -157,7 +175,7 @@ def _way(path: str) -> Iterator[str]:
 
 def _content(full: str, mode: int) -> bytes | None:
     if stat.S_ISLNK(mode):
-        return b"link:" + os.fsencode(os.readlink(full))
+        return _LINK + os.fsencode(os.readlink(full))
     if not stat.S_ISREG(mode):
         return None
     with open_regular(full) as file:

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
@@ -13,9 +12,10 @@ from functools import cache, cached_property
 from typing import TypeVar
 
 from ralph.errors import ConfigError, StateError
-from ralph.files.safe_open import read_or_nothing
+from ralph.files.safe_open import open_regular, read_or_nothing
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file
+from ralph.processes.which import which
 
 # They would lead git elsewhere, or change what a path means.
 _ELSEWHERE = frozenset(
@@ -26,6 +26,7 @@ _ELSEWHERE = frozenset(
     | {"GIT_ICASE_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_REFLOG_ACTION", "GIT_INDEX_VERSION"}
     | {"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GPG_TTY"}
 )
+PINNED = "git.json"  # where the repository is, in a run's directory
 SCRATCH = "git-"  # how the names of directories begin that a killed run leaves
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":"}
 
@@ -62,7 +63,8 @@ _FIXED = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the full name of an object
 _ON_BRANCH = re.compile(rb"ref: (refs/heads/[^.\s][^\s]*)\n")
 NOTHING = "000000"  # the mode of a file that is not there
 _TREE = "040000"
-_KINDS = {_TREE: "tree", "160000": "commit"}
+LINK = "160000"  # the mode of a repository in a tree
+_KINDS = {_TREE: "tree", LINK: "commit"}
 NO_INDEX = "/proc/none"  # git would read all of its own first, also where it needs none of it
 Entry = tuple[str, str]  # mode and object
 _LOOSE = 1000  # objects that are worth a pack
@@ -197,7 +199,7 @@ def begun(
 
 @cache
 def _program(path: str) -> str | None:
-    return shutil.which("git", path=path)
+    return which("git", path)
 
 
 def is_repository(workspace: str) -> bool:
@@ -237,6 +239,16 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository
     zeros = "0" * (64 if kind == "sha256" else 40)
     shaping = _settings(said, environ)
     return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, shaping)
+
+
+def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> "Repository":
+    """The repository as it was when the run began, also for a run that goes on."""
+    path = os.path.join(run_dir, PINNED)
+    if os.path.exists(path):
+        with open_regular(path) as file:
+            return Repository(RepositoryPlace.of(file.read().decode()), environ)
+    place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
+    return Repository(place, environ)
 
 
 def _settings(said: bytes, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -281,11 +293,20 @@ class Repository:
 
     def ask(self, *words: str, stdin: bytes = b"", index: str = "") -> bytes:
         """The output of a command; a StateError if it fails."""
-        done = self.run(*words, stdin=stdin, index=index)
-        if done.code != 0:
-            said = done.said or f"it exited with code {done.code}"
-            raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
-        return done.output
+        return self.asking(*words, stdin=stdin, index=index)()
+
+    def asking(self, *words: str, stdin: bytes = b"", index: str = "") -> Callable[[], bytes]:
+        """Start a command; what is given waits for its output."""
+        ended = self.begun(*words, stdin=stdin, index=index)
+
+        def output() -> bytes:
+            done = ended()
+            if done.code != 0:
+                said = done.said or f"it exited with code {done.code}"
+                raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
+            return done.output
+
+        return output
 
     def names(self, *words: str, index: str = "") -> list[str]:
         """The names that a command prints with `-z`; a StateError if it fails."""
@@ -533,6 +554,8 @@ def scratch_index(directory: str) -> Iterator[str]:
 def copy_index(source: str, target: str) -> None:
     """Copy an index, if there is one. Its time goes with it: git takes a file that is younger than
     the index for one that may have changed since."""
+    import shutil
+
     with suppress(FileNotFoundError):
         shutil.copy2(source, target)
 

@@ -1,7 +1,6 @@
 """Merges, rebases and the like that git is in the middle of, and whether a run can begin there."""
 
 import os
-import shutil
 from contextlib import suppress
 
 from ralph.errors import ConfigError
@@ -69,6 +68,8 @@ def forget(repository: Repository) -> None:
 
 
 def _remove(path: str) -> None:
+    import shutil
+
     with suppress(FileNotFoundError, NotADirectoryError):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)

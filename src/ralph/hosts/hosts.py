@@ -4,12 +4,15 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import ralph
 from ralph.hosts.plugin_state import claude_home
 from ralph.hosts.protocol import module_of
-from ralph.hosts.settings_edit import MARK, Group
 from ralph.kernel.value import value
+
+if TYPE_CHECKING:
+    from ralph.hosts.settings_edit import Group
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
 ON_PATH = "command -v ralph >/dev/null 2>&1"  # how commands begin that others share
@@ -66,7 +69,7 @@ class Host:
         """True if the file may be committed: then it names nothing of this machine."""
         return scope == "shared" or (scope == "project" and not self.shared)
 
-    def groups(self, scope: str = "project") -> dict[str, Group]:
+    def groups(self, scope: str = "project") -> dict[str, "Group"]:
         """The groups that its settings get, one an event."""
         command = portable if self.is_portable(scope) else installed
         groups: dict[str, Group] = {}
@@ -76,7 +79,7 @@ class Host:
             groups[event] = self.group(hook, call)
         return groups
 
-    def group(self, hook: str, call: Mapping[str, object]) -> Group:
+    def group(self, hook: str, call: Mapping[str, object]) -> "Group":
         """A group of settings that calls one hook."""
         tools = {"pre-tool": self.tool, "post-tool": ".*"}
         return {**({"matcher": tools[hook]} if hook in tools else {}), "hooks": [call]}
@@ -155,11 +158,15 @@ def quickly(name: str) -> str:
 
 def installed(agent: str, name: str) -> str:
     """The same for an agent's settings, where it must not run beside another one of its kind."""
+    from ralph.hosts.settings_edit import MARK
+
     return _isolated(f"from {MARK} import main", f'main("{agent}", "{name}")')
 
 
 def portable(agent: str, name: str) -> str:
     """The same by whatever `ralph` is on PATH, for a file that others share; lets go without."""
+    from ralph.hosts.settings_edit import MARK
+
     missing = 'echo "[ralph] the hook did not run: ralph is not on PATH" >&2; exit 0'
     return f"{ON_PATH} || {{ {missing}; }}; exec ralph hook {name} {agent}  # {MARK}"
 

@@ -56,7 +56,7 @@ class Case:
         return tuple(
             t
             for t in self.backlog.tasks
-            if t.open and t.id not in taken and (not t.uncheckable or t.id == begun)
+            if t.id not in taken and t.open and (not t.uncheckable or t.id == begun)
         )
 
     @property

@@ -1,15 +1,18 @@
 """`@value`: a dataclass that never changes. The type checker freezes it, the interpreter does not.
 
 `@dataclass(frozen=True)` compiles six methods for each class, which costs every start of `ralph`
-half a millisecond a class, and makes each object three times as slowly. A value compiles one, when
-its first object is made, and shares the rest.
+half a millisecond a class, and makes each object three times as slowly. A value compiles none: what
+its methods have in common is shared, and what they have not is made when it is first asked for.
 """
 
-from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
+from collections import ChainMap
+from dataclasses import MISSING, Field, dataclass, field
+from functools import cache, partial, wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
+_NOT_KEPT = ("__dict__", "__weakref__")  # of a class without slots
 _Class = TypeVar("_Class", bound=type)
 
 
@@ -17,11 +20,26 @@ _Class = TypeVar("_Class", bound=type)
 def value(cls: _Class) -> _Class:
     """Make the class a value: compared, hashed and shown by its fields."""
     cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass writes one, and that takes long
-    made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
-    made.__init__ = _Init(made)
-    made.__eq__, made.__repr__ = _equals, _shown
-    made.__hash__ = lambda self: hash(_parts(self))
-    return made  # type: ignore[no-any-return]
+    own, of_base = _own_types(cls), getattr(cls, "__match_args__", ())
+    names = tuple(dict.fromkeys((*of_base, *own)))
+    kept = {name: it for name, it in cls.__dict__.items() if name not in _NOT_KEPT}
+    defaults = {name: kept.pop(name) for name in own if name in kept}
+    return type(cls)(
+        cls.__name__,
+        cls.__bases__,
+        kept
+        | {
+            "__qualname__": cls.__qualname__,
+            "__slots__": tuple([name for name in own if name not in of_base]),
+            "__match_args__": names,
+            "__field_defaults__": getattr(cls, "__field_defaults__", {}) | defaults,
+            "__dataclass_fields__": _Later(partial(_fields, cls)),
+            "__init__": _Later(_init),
+            "__eq__": _equals,
+            "__hash__": _hashed,
+            "__repr__": _shown,
+        },
+    )
 
 
 if TYPE_CHECKING:
@@ -36,45 +54,81 @@ else:
         return new
 
 
-class _Init:
-    """Stands in for `__init__` until it is asked for: of a hundred classes a run uses sixty."""
+class _Later:
+    """Stands in for a part of a class until that is asked for: of most it never is."""
 
-    def __init__(self, cls: Any) -> None:  # noqa: ANN401  any value's class
-        self._cls = cls
+    def __init__(self, make: Any) -> None:  # noqa: ANN401
+        self._make = make
 
-    def __get__(self, instance: object, owner: type) -> Any:  # noqa: ANN401
-        made = self._cls.__init__ = _compiled_init(self._cls)
-        return made.__get__(instance, owner)
+    def __set_name__(self, cls: type, name: str) -> None:
+        self._cls, self._name = cls, name
+
+    def __get__(self, instance: object, _: type) -> Any:  # noqa: ANN401
+        setattr(self._cls, self._name, self._make(self._cls))
+        return getattr(self._cls if instance is None else instance, self._name)
 
 
-def _compiled_init(cls: Any) -> Any:  # noqa: ANN401
+def _fields(plain: Any, cls: Any) -> Any:  # noqa: ANN401
+    """The fields as `dataclass` finds them in the class as it was written."""
+    found = dataclass(init=False, eq=False, repr=False)(plain)
+    cls.__dataclass_params__ = found.__dataclass_params__  # asked for by classes that extend it
+    return found.__dataclass_fields__
+
+
+def _init(cls: Any) -> Any:  # noqa: ANN401  any value's class
     """The `__init__` that `dataclass` would make, for fields without its special wishes."""
+    names, defaults = cls.__match_args__, cls.__field_defaults__
+    types = ChainMap(*map(_own_types, cls.__mro__))
+    told = {name: default for name, default in defaults.items() if isinstance(default, Field)}
     assert not hasattr(cls, "__post_init__"), cls
-    assert all(f.init and not f.kw_only for f in fields(cls)), cls
-    known: dict[str, Any] = {"MISSING": MISSING}
-    for f in fields(cls):
-        known |= {f"default_{f.name}": f.default, f"make_{f.name}": f.default_factory}
-    parameters, lines = ["self"], []
-    for f in fields(cls):
-        name = f.name
-        if f.default_factory is not MISSING:
-            parameters.append(f"{name}=MISSING")
-            lines.append(f" self.{name} = make_{name}() if {name} is MISSING else {name}")
-        else:
-            parameters.append(name if f.default is MISSING else f"{name}=default_{name}")
-            lines.append(f" self.{name} = {name}")
-    text = "\n".join([f"def __init__({', '.join(parameters)}):", *(lines or [" pass"])])
-    exec(text, known)  # noqa: S102  names of ours
-    made = known["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"  # it stands in a TypeError
-    made.__annotations__ = {f.name: f.type for f in fields(cls)} | {"return": None}
-    return made
+    assert all(field.init and field.kw_only is not True for field in told.values()), cls
+    assert all(getattr(types[name], "__origin__", None) is not ClassVar for name in names), cls
+    assert {*names[len(names) - len(defaults) :]} == {*defaults}, cls
+    code = _storing(len(names)).replace(
+        co_varnames=("self", *names),
+        co_names=names,
+        co_name="__init__",
+        co_qualname=f"{cls.__qualname__}.__init__",  # it stands in a TypeError
+    )
+    given = {**defaults, **{name: field.default for name, field in told.items()}}
+    made = FunctionType(code, {}, argdefs=tuple([given[n] for n in names if n in given]))
+    made.__annotations__ = {name: types[name] for name in names} | {"return": None}
+    makers = [(n, f.default_factory) for n, f in told.items() if f.default_factory is not MISSING]
+    return _making(made, makers) if makers else made
+
+
+def _own_types(cls: Any) -> Any:  # noqa: ANN401
+    return cls.__dict__.get("__annotations__", {})  # noqa: RUF063  inspect takes longer
+
+
+@cache
+def _storing(count: int) -> CodeType:
+    """The code of an `__init__` that stores so many arguments. It is compiled once for a number of
+    fields and then told their names, which takes a fiftieth of the time."""
+    names = [f"f{number}" for number in range(count)]
+    lines = [f" self.{name} = {name}" for name in names] or [" pass"]
+    scope: dict[str, Any] = {}
+    exec("\n".join([f"def store({', '.join(['self', *names])}):", *lines]), scope)  # noqa: S102
+    return scope["store"].__code__  # type: ignore[no-any-return]
+
+
+def _making(init: Any, makers: list[tuple[str, Any]]) -> Any:  # noqa: ANN401
+    """An `__init__` that also makes the defaults of some fields anew for each object."""
+
+    @wraps(init)
+    def init_and_make(self: object, *given: object, **named: object) -> None:
+        init(self, *given, **named)
+        for name, make in makers:
+            if getattr(self, name) is MISSING:
+                setattr(self, name, make())
+
+    return init_and_make
 
 
 @cache
 def _reader(cls: Any) -> Any:  # noqa: ANN401
     """A function that reads all fields of an object at once."""
-    names = tuple(cls.__dataclass_fields__)
+    names = cls.__match_args__
     if len(names) > 1:
         return attrgetter(*names)
     return lambda self: tuple([getattr(self, name) for name in names])
@@ -86,6 +140,10 @@ def _parts(self: Any) -> tuple[object, ...]:  # noqa: ANN401  any value
 
 def _equals(self: Any, other: object) -> bool:  # noqa: ANN401
     return type(self) is type(other) and _parts(self) == _parts(other)
+
+
+def _hashed(self: object) -> int:
+    return hash(_parts(self))
 
 
 def _shown(self: Any) -> str:  # noqa: ANN401

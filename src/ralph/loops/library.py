@@ -26,6 +26,7 @@ from ralph.runner.carry_out import execute
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import DIRECT
 from ralph.text.plain import plain
+from ralph.text.redact import redact
 from ralph.ui.closing import ending_words
 from ralph.ui.lines import Briefing
 
@@ -104,7 +105,9 @@ class LoopRun:
         """`options` as the caller gave them; `flags` are those that none of them is."""
         _refuse_unknown(type(self), options)
         self.project = os.path.abspath(os.fspath(project))
-        given = {**dict.fromkeys(_NO_FLAGS), **options, **flags}
+        given: dict[str, Any] = {**dict.fromkeys(_NO_FLAGS), **options, **flags}
+        if isinstance(given.get("sandbox_show"), tuple):
+            given["sandbox_show"] = list(given["sandbox_show"])  # as JSON has it
         self._on_fact, self._on_note, signals, environ = map(given.pop, _NO_FLAGS)
         self._takes_signals = bool(signals)
         self._environ = dict(os.environ if environ is None else environ)
@@ -180,8 +183,8 @@ class LoopRun:
         return RunResult(
             reason=stop.reason.value,
             exit_code=stop.reason.exit_code,
-            why=stop.why,
-            outcome=ending_words(stop, state, briefing),
+            why=redact(stop.why),
+            outcome=redact(ending_words(stop, state, briefing)),
             run_id=run_id,
             journal=briefing.journal,
             iterations=spent.iterations,
@@ -189,7 +192,7 @@ class LoopRun:
             cost_usd=spent.dollars or None,
             commit=state.commit,
             branch=invocation.branch(run_id) or "",
-            evidence=stop.evidence or state.evidence,
+            evidence=tuple(map(redact, stop.evidence or state.evidence)),
             tasks=tuple(self._tasks(state)),
         )
 

@@ -2,7 +2,6 @@
 (if configured)"). Whatever becomes of a notification is words, never an exception."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from ralph.kernel.verdict import Cut
 from ralph.notify.message import ENDED, variables
 from ralph.processes.child import Starter, start
 from ralph.processes.user_command import PATIENCE, UserCommands
+from ralph.processes.which import which
 from ralph.text.words import duration
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Notify:
         rung, problem = _rings(self._terminal), "there is no terminal and no desktop"
         if any(self._environ.get(name) for name in _DESKTOPS):
             problem = "notify-send is not installed"
-            if shutil.which("notify-send", path=self._environ.get("PATH")) is not None:
+            if which("notify-send", self._environ.get("PATH")) is not None:
                 text = variables(message)["RALPH_TEXT"].replace("&", "&amp;").replace("<", "&lt;")
                 problem = self._run(_SHOW, message, {"RALPH_TEXT": text}, give_up)
         return "" if rung else problem

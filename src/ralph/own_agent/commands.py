@@ -2,14 +2,15 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 
 from ralph.agents.providers import KEYS
+from ralph.errors import ConfigError
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
 from ralph.own_agent.files import Denied
 from ralph.processes.child import Command, Starter
+from ralph.processes.interpreters import LANGUAGES, python_of, typescript_runner
 from ralph.text.words import duration
 
 MOST = 30_000  # characters of an output that the model is shown
@@ -99,10 +100,13 @@ def run(
 
 
 def interpreter(language: object, workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What runs code from its standard input; Denied where nothing does."""
-    own = os.path.join(workspace, ".venv", "bin", "python")
-    path = environ.get("PATH")
+    """The command that runs code from its standard input; Denied where nothing does."""
+    path = environ.get("PATH", os.defpath)
     if language == "python":
-        python = own if os.access(own, os.X_OK) else shutil.which("python3", path=path)
-        return (python or sys.executable, "-")
-    raise Denied(f"there is no interpreter for {language!r}: python and typescript are known")
+        return (python_of(workspace, path), "-")
+    if language != "typescript":
+        raise Denied(f"there is no interpreter for {language!r}: say {' or '.join(LANGUAGES)}")
+    try:
+        return typescript_runner(path)
+    except ConfigError as error:
+        raise Denied(error.words) from None

@@ -5,7 +5,6 @@ import marshal
 import os
 import re
 import select
-import shutil
 import signal
 import time
 from _socket import socket  # the socket module costs 4 ms to import
@@ -26,6 +25,7 @@ from ralph.processes.child import (
     shell_code,
 )
 from ralph.processes.keeper_main import Launched
+from ralph.processes.which import which
 
 _ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
 _TICK = 0.001
@@ -202,7 +202,7 @@ class Keeper:
         env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
         if any(b"\0" in word for word in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
+        path = which(command.argv[0], command.env.get("PATH")) or command.argv[0]
         return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), env))
 
     def _spawned(self, command: Command) -> int:

@@ -16,7 +16,6 @@ Messages are marshalled tuples over a SEQPACKET socket, which is descriptor 3:
 import marshal
 import os
 import select
-import signal
 import sys
 import time
 from _socket import (
@@ -32,8 +31,11 @@ from _socket import (
 
 TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
+else:
+    import _signal as signal  # the other makes enums of it all, which takes most of our start
 
 LINK = 3  # the descriptor that our socket has
 ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

@@ -97,14 +97,10 @@ def keep_uncommitted(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") ->
     """Keep uncommitted work where the guard lets history be rewritten; a note about it."""
     if not _keeps_start(plan):
         return []
-    from ralph.git.checkpoint.start_ref import is_kept, keep_start, start_ref, sweep
-    from ralph.git.checkpoint.trees import trees_of_run
+    from ralph.git.checkpoint.start_ref import is_kept, keep_project, start_ref
 
-    trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
-    if trees is not None and not is_kept(run_dir):
-        had_kept = sweep(trees.repository, run_dir)
-        if keep_start(trees) or had_kept:
-            return [f"Your uncommitted work and stashes are kept: git show {start_ref(run_dir)}"]
+    if not is_kept(run_dir) and keep_project(plan.workspace, plan.environ, run_dir, trees):
+        return [f"Your uncommitted work and stashes are kept: git show {start_ref(run_dir)}"]
     return []
 
 

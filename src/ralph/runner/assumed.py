@@ -4,7 +4,6 @@ A check that fails before the agent has done anything says nothing about the age
 is tried once before the first turn, and those that fail are named and left out.
 """
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.state import NEW
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Boundary
+from ralph.processes.which import which
 from ralph.runner.kept import keep_plan
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
@@ -32,7 +32,7 @@ def assumptions(workspace: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """The checks that can run here, and a commit where there is a repository."""
     rails = guardrails(checks_of(workspace, environ))
     found = {"guardrails": [{**rail, "timeout": _PATIENCE} for rail in rails]}
-    if is_repository(workspace) and shutil.which("git", path=environ.get("PATH")):
+    if is_repository(workspace) and which("git", environ.get("PATH")):
         return {**found, "scm": COMMITS}
     return found if rails else {}
 

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -170,7 +169,9 @@ def _by_engine(
             attention.say_untold(state)
         if state.stop is not None and state.stop.reason is Reason.COMPLETED:
             # Nobody asks any more what would be committed.
-            shutil.rmtree(os.path.join(run_dir, "view"), ignore_errors=True)
+            from shutil import rmtree
+
+            rmtree(os.path.join(run_dir, "view"), ignore_errors=True)
     return display, state
 
 

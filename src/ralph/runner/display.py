@@ -4,10 +4,10 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ralph.agents.clis import Launch
 from ralph.agents.providers import OWN
@@ -21,10 +21,9 @@ from ralph.kernel.turn import Order
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Stop
 from ralph.runner.invocation import Invocation
-from ralph.runner.notices import EndNotice, end_notices
 from ralph.runner.plan import Plan
+from ralph.settings.schema import NotifySettings
 from ralph.text.plain import columns
-from ralph.ui.closing import rows
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Reader
@@ -32,6 +31,9 @@ from ralph.ui.live.activity import Board, tag_of
 from ralph.ui.live.region import live_width
 from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Style, size_of, style_of
+
+if TYPE_CHECKING:
+    from ralph.runner.notices import EndNotice
 
 _NARROWEST = 20  # columns beside a tag
 
@@ -61,7 +63,7 @@ class Display:
     json: JsonLines | None
     readers: tuple[Reader, ...]
     board: Board | None = None
-    notices: tuple[EndNotice, ...] = ()  # readers that come last
+    notices: "tuple[EndNotice, ...]" = ()  # readers that come last
     lead: Plan[Any] | None = None  # the run's own, unless it is a worker
 
     @classmethod
@@ -101,7 +103,7 @@ class Display:
             board=board,
         )
         also = (invocation.follow(briefing, state),) if invocation.follow else ()
-        notices = end_notices(invocation, plan, run_dir, state, tell=console.note, board=board)
+        notices = _notices(invocation, plan, run_dir, state, tell=console.note, board=board)
         more = (board, notices, None if task else plan)
         if not in_json:
             return cls(console, None, (console, *also), *more)
@@ -118,6 +120,8 @@ class Display:
         plan = self.lead
         branch = plan.branch if plan else None
         if plan and branch:
+            from ralph.ui.closing import rows
+
             for label, text in branch.closing(plan.workspace, plan.environ).items():
                 for line in rows(label, [text]):
                     self.console.note(line.text)
@@ -165,6 +169,24 @@ def agent_words(plan: Plan[Any]) -> str:
         return f"{shlex.join(plan.command)} ({plan.kind})"
     chosen = "" if plan.settings.agent.command else ", since no other agent is on PATH"
     return f"{OWN} with {plan.model}{chosen}"
+
+
+def _notices(
+    invocation: Invocation,
+    plan: Plan[Any],
+    run_dir: str,
+    state: RunState,
+    *,
+    tell: Callable[[str], None],
+    board: Board | None,
+) -> "tuple[EndNotice, ...]":
+    """The readers that tell people of the end; none for a worker, or if nobody wants to know."""
+    if plan.task or plan.settings.notify == NotifySettings():
+        return ()
+    from ralph.runner.notices import EndNotice, about
+
+    known = about(plan, os.path.basename(run_dir), os.path.join(run_dir, JOURNAL))
+    return (EndNotice(invocation, plan, known, state, tell=tell, board=board),)
 
 
 def merged(plan: Plan[Any]) -> str:

@@ -1,10 +1,8 @@
 """Tells people how a run ended, whatever its loop, and gives its tasks the means to do the same."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ralph.journal.journal import JOURNAL
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Fact, Settled
 from ralph.kernel.state import RunState, fold
@@ -86,19 +84,3 @@ class EndNotice:
                 return Cut("asked not to wait", grace=0.3) if heard().cancels > before else None
 
             notifier_of(self._plan, self._tell, hurry=hurry).send(message)
-
-
-def end_notices(
-    invocation: Invocation,
-    plan: "Plan[Any]",
-    run_dir: str,
-    state: RunState,
-    *,
-    tell: Callable[[str], None],
-    board: Board | None,
-) -> tuple[EndNotice, ...]:
-    """The readers that tell people of the end; none for a worker, or if nobody wants to know."""
-    if plan.task or not channels_of(plan.settings.notify):
-        return ()
-    known = about(plan, os.path.basename(run_dir), os.path.join(run_dir, JOURNAL))
-    return (EndNotice(invocation, plan, known, state, tell=tell, board=board),)

@@ -14,7 +14,6 @@ from ralph.kernel.limits import Limits
 from ralph.kernel.rules import Patience
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
-from ralph.notify.notifier import notify_problem
 from ralph.runner.invocation import Invocation
 from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
@@ -134,8 +133,25 @@ def _refuse_what_cannot_work(
     cli.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     for task in settings.scm.tasks if settings.scm else ():
         task_words(task)
-    if problem := notify_problem(settings.notify.urls):
-        raise problem
+    if settings.notify.urls:
+        from ralph.notify.notifier import notify_problem
+
+        if problem := notify_problem(settings.notify.urls):
+            raise problem
+
+
+def sandboxed(plan: Plan[Work]) -> Plan[Work]:
+    """The plan with the sandbox that the settings ask for, tried for real. ConfigError if it cannot
+    be had: what was asked for is never quietly left out."""
+    if plan.settings.sandbox is not None:
+        from ralph.runner.sandboxing import in_sandbox
+
+        return in_sandbox(plan)
+    for name in ("network", "sandboxShow"):
+        flag = plan.loaded.origins.get(name, "")
+        if flag.startswith("--"):
+            raise ConfigError(f"{flag} is for a sandbox, and there is none", "Add --sandbox.")
+    return plan
 
 
 def limits_of(settings: Settings) -> Limits:

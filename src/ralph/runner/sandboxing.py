@@ -2,18 +2,18 @@
 
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.hosts.hosts import SOURCE
 from ralph.kernel.value import replace
+from ralph.processes.which import which
 from ralph.runner.agent_setup import MACHINES, guard_words
-from ralph.runner.plan import DIRECT, LoopWork, Plan, Sandboxing
+from ralph.runner.plan import DIRECT, Plan, Sandboxing, Work
 from ralph.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy, is_within
 from ralph.sandbox.network import on_the_network
@@ -25,20 +25,13 @@ if TYPE_CHECKING:
 
 HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
 _MOST_NAMED = 6
-_Work = TypeVar("_Work", bound=LoopWork)
 
 
-def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:
-    """The plan with the sandbox that the settings ask for, tried for real. ConfigError if it cannot
-    be had: what was asked for is never quietly left out."""
-    if plan.settings.sandbox is None:
-        for name in ("network", "sandboxShow"):
-            flag = plan.loaded.origins.get(name, "")
-            if flag.startswith("--"):
-                raise ConfigError(f"{flag} is for a sandbox, and there is none", "Add --sandbox.")
-        return plan
+def in_sandbox(plan: Plan[Work]) -> Plan[Work]:
+    """The plan with the sandbox that its settings name."""
     from ralph.sandbox import catalog
 
+    assert plan.settings.sandbox is not None
     policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(plan.settings.sandbox, plan.workspace, policy)
     if found.name in MACHINES and any(one.command[0] == OWN for one in plan.agents):
@@ -127,7 +120,7 @@ def _visible(plan: Plan[Any]) -> tuple[str, ...]:
 
 
 def _places(command: str, environ: Mapping[str, str]) -> list[str]:
-    found = shutil.which(command, path=environ.get("PATH"))
+    found = which(command, environ.get("PATH"))
     if found is None:
         return []
     real = os.path.realpath(found)

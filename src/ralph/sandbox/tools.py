@@ -2,12 +2,12 @@
 the interpreter behind it, a toolchain below /run, Ralph itself."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 
+from ralph.processes.which import which
 from ralph.sandbox.interface import SandboxPolicy
 
 PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is there is not shown
@@ -38,7 +38,7 @@ def needed(project: str, policy: SandboxPolicy) -> list[str]:
         if root and os.path.isfile(os.path.join(root, "pyvenv.cfg")):
             places += [root, *map(_place_of, _hops(os.path.join(root, "bin", "python")))]
     for program in policy.programs:
-        if found := shutil.which(program, path=environ.get("PATH")):
+        if found := which(program, environ.get("PATH")):
             places += map(_place_of, _hops(os.path.abspath(found)))
     return [name for name in names(places) if is_hidden(name)]
 

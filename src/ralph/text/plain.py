@@ -34,9 +34,12 @@ def without_escapes(text: str) -> str:
 def plain(text: str, most: int = _LONGEST_LINE) -> str:
     """A text on one line that is safe to show: no control characters, no secrets, not too long."""
     # Redacted first, since a colour may stand right before a key, and again without the colours.
-    text = without_escapes(redact(text[: 4 * most]))
-    words = "".join(c if c.isprintable() else " " for c in text).split()
-    line = redact(" ".join(words))
+    text = redact(text[: 4 * most])
+    letters = text if text.isprintable() else without_escapes(text)
+    if not letters.isprintable():
+        letters = "".join(c if c.isprintable() else " " for c in letters)
+    line = " ".join(letters.split())
+    line = line if line == text else redact(line)
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 

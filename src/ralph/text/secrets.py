@@ -9,11 +9,12 @@ from itertools import pairwise
 _NAME = re.compile(
     r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?)(?:_|$)", re.IGNORECASE
 )
-_MEMBER = re.compile(r"(?:key|token|secret|password|credential|access|refresh)$", re.IGNORECASE)
-_PLACE = re.compile(r"(?:FILE|PATH|DIR|CREDENTIALS?|SOCK)$", re.IGNORECASE)
-_FLAG = re.compile(r"--?[\w-]*(?:api[-_]?key|token|secret|passw|credential)[\w-]*", re.IGNORECASE)
-_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s:@]*:([^/?#\s@]+)@", re.IGNORECASE)
-_PIECE = re.compile(r"[^/:@?&=#]{16,}")
+# Texts of patterns: each is compiled when something may match it. Most runs need not wait for that.
+_MEMBER = r"(?i)(?:key|token|secret|password|credential|access|refresh)$"
+_PLACE = r"(?i)(?:FILE|PATH|DIR|CREDENTIALS?|SOCK)$"
+_FLAG = r"(?i)--?[\w-]*(?:api[-_]?key|token|secret|passw|credential)[\w-]*"
+_IN_URL = r"(?i)[a-z][a-z0-9+.-]*://[^/?#\s:@]*:([^/?#\s@]+)@"
+_PIECE = r"[^/:@?&=#]{16,}"
 _NUMBER = re.compile(r"[0-9]+")
 _SHORTEST = 8  # shorter values are words that would be cut out of innocent text
 _SHORTEST_NUMBER = 12
@@ -36,12 +37,12 @@ _PUBLIC = (
 def secrets_of(environ: Mapping[str, str]) -> frozenset[str]:
     """The values in an environment whose names say that they are secret, and passwords in URLs."""
     named = {v for name, v in environ.items() if _NAME.search(name) and not _is_place(name, v)}
-    passwords = {found for v in environ.values() if "@" in v for found in _IN_URL.findall(v)}
+    passwords = {found for v in environ.values() if "@" in v for found in re.findall(_IN_URL, v)}
     pairs: list[tuple[str, object]] = []  # of objects that are JSON, such as a login
     for text in (v for v in environ.values() if v.lstrip()[:1] == "{"):
         with suppress(ValueError, RecursionError):
             json.loads(text, object_pairs_hook=pairs.extend)
-    members = {v for name, v in pairs if isinstance(v, str) and _MEMBER.search(name)}
+    members = {v for name, v in pairs if isinstance(v, str) and re.search(_MEMBER, name)}
     public = [environ[name] for name in _PUBLIC if name in environ]
     return secret_among(named | passwords | members, public)
 
@@ -51,14 +52,14 @@ def secret_flags(words: Sequence[str]) -> frozenset[str]:
     found = set()
     for word, following in pairwise((*words, "")):
         name, _, stuck = word.partition("=")
-        if _FLAG.fullmatch(name):
+        if name.startswith("-") and re.fullmatch(_FLAG, name):
             found.add(stuck or following)
     return secret_among(word for word in found if not word.startswith("-"))
 
 
 def secret_urls(urls: Iterable[str]) -> frozenset[str]:
     """URLs that hold passwords and tokens: each as a whole, and its long parts."""
-    pieces = {p for url in urls for p in _PIECE.findall(url) if "." not in p}
+    pieces = {p for url in urls for p in re.findall(_PIECE, url) if "." not in p}
     return secret_among({*urls, *pieces})
 
 
@@ -71,7 +72,7 @@ def secret_among(values: Iterable[str], public: Iterable[str] = ()) -> frozenset
 def _is_place(name: str, value: str) -> bool:
     """True if it is the path of a file that holds a secret."""
     is_path = value.startswith(("/", "~/", "./", "../"))
-    return is_path and (_PLACE.search(name) is not None or "." in value.rpartition("/")[2])
+    return is_path and (re.search(_PLACE, name) is not None or "." in value.rpartition("/")[2])
 
 
 def _is_telling(value: str) -> bool:

@@ -19,7 +19,7 @@ from ralph.review.law import APPROVED, CHANGES_REQUESTED
 from ralph.review.stats import Review, review_of
 from ralph.text.plain import first_line, one_line, shorten
 from ralph.text.words import counted, duration, listed, money
-from ralph.ui.lines import Briefing, Line
+from ralph.ui.lines import MOST_PATHS, SHORT_ID, Briefing, Line
 from ralph.ui.style import Tone
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
@@ -48,8 +48,6 @@ _OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a l
 _CLAIMED, _PASSED = "claimed: ", "passed: "  # how evidence begins
 _WAITING = re.compile(r"; (?=\S+ (?:asks:|is blocked|was not begun:|waits for ))")
 _LAW = ("protect", "secrets", "sandbox")  # gates that prove nothing about the work
-SHORT_ID = 12  # characters
-MOST_PATHS = 5  # that are named
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 

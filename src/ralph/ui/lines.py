@@ -12,6 +12,9 @@ from ralph.kernel.value import value
 from ralph.text.plain import one_line
 from ralph.ui.style import Tone
 
+SHORT_ID = 12  # characters
+MOST_PATHS = 5  # that are named
+
 
 class Reader(Protocol):
     """Is told facts and events as they come, and shows them; it never acts on the run or raises."""

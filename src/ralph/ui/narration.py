@@ -11,13 +11,10 @@ from ralph.kernel.state import Phase, RunState
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Reason, Stop, Wait
 from ralph.kernel.world import PAUSE, RESUME, STOP, STOP_NOW, Origin, Request, Signals
-from ralph.review.law import APPROVED, CHANGES_REQUESTED
-from ralph.review.stats import AUTO_APPROVED, review_of
 from ralph.text.plain import clean, first_line, one_line, shorten
 from ralph.text.words import counted, duration, listed, money
 from ralph.ui.attempt_words import RESTARTING, outcome, timeout
-from ralph.ui.closing import MOST_PATHS, SHORT_ID, closing_lines
-from ralph.ui.lines import Briefing, Line, coming_time, service_words
+from ralph.ui.lines import MOST_PATHS, SHORT_ID, Briefing, Line, coming_time, service_words
 from ralph.ui.live.activity import Tally
 from ralph.ui.style import Tone
 
@@ -42,11 +39,6 @@ _UNDONE = {
 }
 _OF_A_TASK = frozenset({"commit", *_UNDONE})
 _OF_A_STORY = frozenset({"review", "correct", "cap", "commit"})
-_REVIEWED = {
-    APPROVED: ("approved", Tone.GOOD),
-    CHANGES_REQUESTED: ("changes requested", Tone.NOTICE),
-    AUTO_APPROVED: ("approved at the review cap", Tone.NOTICE),
-}
 
 
 def narrate(
@@ -376,11 +368,8 @@ def _done_step(fact: facts.Step) -> Iterator[Line]:
     """The lines about what the host did with a task's work (B §Rollback) or a list of stories, and
     what a review found. What was approved at the cap is told by its review."""
     first = first_line(fact.detail)
-    if fact.key == "review" and (review := review_of(fact.detail)) is not None:
-        words, tone = _REVIEWED[review.outcome]
-        feedback = shorten(first_line(review.feedback), _FEEDBACK_SHOWN, None, "...")
-        why = f": {feedback}" if feedback else ""
-        yield Line(f"{one_line(review.story)} {words} (review {review.count}){why}", tone)
+    if fact.key == "review":
+        yield from _reviewed(fact.detail)
     elif fact.key == "commit":
         yield Line(f"Committed: {first}" if fact.detail else "Nothing more to commit", Tone.GOOD)
     elif fact.key == "correct" and fact.detail:
@@ -388,6 +377,23 @@ def _done_step(fact: facts.Step) -> Iterator[Line]:
     elif fact.key in _UNDONE and fact.detail:
         words = f"{_UNDONE[fact.key]}; what there was is kept in {fact.detail}"
         yield Line(words, Tone.NOTICE)
+
+
+def _reviewed(detail: str) -> Iterator[Line]:
+    """The line about what a review found."""
+    from ralph.review.law import APPROVED, CHANGES_REQUESTED
+    from ralph.review.stats import AUTO_APPROVED, review_of
+
+    outcomes = {
+        APPROVED: ("approved", Tone.GOOD),
+        CHANGES_REQUESTED: ("changes requested", Tone.NOTICE),
+        AUTO_APPROVED: ("approved at the review cap", Tone.NOTICE),
+    }
+    if (review := review_of(detail)) is not None:
+        words, tone = outcomes[review.outcome]
+        feedback = shorten(first_line(review.feedback), _FEEDBACK_SHOWN, None, "...")
+        why = f": {feedback}" if feedback else ""
+        yield Line(f"{one_line(review.story)} {words} (review {review.count}){why}", tone)
 
 
 def _failed_step(name: str, detail: str) -> Iterator[Line]:
@@ -403,8 +409,10 @@ def _settled(
         yield _returned(fact, after)
         return
     match fact.verdict:
-        case Stop() as verdict:
-            yield from () if briefing.worker else closing_lines(verdict, after, briefing)
+        case Stop() as verdict if not briefing.worker:
+            from ralph.ui.closing import closing_lines  # it knows of every loop, and comes last
+
+            yield from closing_lines(verdict, after, briefing)
         case Park(why=why, cause=cause):
             task = after.task or "The task"
             yield Line(f"{task} {_PARKED[cause]}: {one_line(why)}", Tone.NOTICE)

@@ -12,8 +12,9 @@ import pytest
 from archive_support import here as here  # noqa: PLC0414  a fixture
 from archive_support import project as project  # noqa: PLC0414  a fixture
 from prd_support import approved, commit_all, contents, git, story, write_stories
-from run_support import RALPH, Here, assert_clear, program
+from run_support import Here, assert_clear, program, ralph
 
+from kits.fork_server import run
 from ralph.files.state_dir import project_dir
 from ralph.journal.lock import Lock
 
@@ -325,16 +326,16 @@ def test_killed_half_way(repo: Path, call: str, count: int, *, with_git: bool) -
         subprocess.run(["rm", "-rf", ".git"], cwd=repo, check=True)
     before = contents(repo / "ralph")
     words = [sys.executable, "-c", KILLED, call, str(count), "prd", "archive"]
-    killed = subprocess.run(words, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    code, _, err = run(words)
+    assert code == -signal.SIGKILL, err
     there = contents(repo).values()
     assert all(content in there for content in before.values())
-    done = subprocess.run([*RALPH, "prd", "archive"], capture_output=True, check=False)
+    done = ralph("prd", "archive")
     # Without git there is nothing to see of a call that was killed after all its work.
-    if done.returncode == 2 and not with_git:
-        assert b"nothing to archive" in done.stderr
+    if done.code == 2 and not with_git:
+        assert "nothing to archive" in done.err
     else:
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.err
     assert os.listdir(repo / "ralph-archive") == [its_name()]
     kept = archived(repo)
     assert {name: kept[name] for name in MOVED} == {name: before[name] for name in MOVED}

@@ -43,6 +43,22 @@ def test_a_result_says_how_it_ended(workspace: Path) -> None:
     assert result.outcome.startswith("Completed after 2 iterations")
 
 
+def test_a_result_holds_no_secret(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `--json`: a program may print it."""
+    monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
+    prepare(workspace, {"text": "<promise>DECIDE: is s3cr3t-of-the-shop right?</promise>"})
+    result = run_prompt("do it")
+    assert result.reason == "blocked"
+    assert "[redacted]" in result.why
+    assert "s3cr3t" not in repr(result)
+
+
+def test_a_list_may_be_any_sequence(workspace: Path) -> None:
+    prepare(workspace, DONE)
+    shown = [("~/.aws",), ["~/.aws"]]
+    assert all(run_prompt("do it", sandbox_show=each, sandbox="direct").completed for each in shown)
+
+
 def test_a_limit_is_a_result_too(workspace: Path) -> None:
     prepare(workspace, {"text": "so far"})
     result = run_prompt("do it", max_iterations=1)

@@ -14,6 +14,7 @@ import pytest
 from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import program
 
+from kits.fork_server import started
 from kits.sandbox.stage import overlay_is_usable
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
@@ -77,10 +78,8 @@ class Stage:
 
     def call(self, *words: str) -> int:
         with (self.root / "said").open("ab") as said:
-            done = subprocess.run(
-                words, cwd=self.repo, env=self.env, stdout=said, stderr=said, check=False
-            )
-        return done.returncode
+            out = said.fileno()
+            return started(words, out, out, env=self.env, cwd=self.repo).wait()
 
     def said(self) -> str:
         return (self.root / "said").read_text(errors="replace")

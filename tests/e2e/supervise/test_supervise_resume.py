@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import Done, Here, Running, assert_clear, await_gone, program
 
+from kits.fork_server import run
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.state import RunState, replay
@@ -51,14 +51,7 @@ class Stage:
 
     def call(self, *words: str) -> int:
         own = {"RALPH_STATE_DIR": str(self.root / "state"), "CALLS": str(self.root / "calls")}
-        done = subprocess.run(
-            words,
-            cwd=self.root / "work",
-            env={**os.environ, **own},
-            capture_output=True,
-            check=False,
-        )
-        return done.returncode
+        return run(words, {**os.environ, **own}, cwd=self.root / "work")[0]
 
     def calls(self) -> int:
         return len((self.root / "calls").read_text().splitlines())

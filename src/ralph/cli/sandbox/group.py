@@ -210,7 +210,8 @@ def shell(name: str | None, *, line: str | None, **flags: Any) -> int:  # noqa: 
 
     The project is not touched: at the end the changes stay in the sandbox NAME until you apply them
     by `ralph sandbox keep`, or undo them by `ralph sandbox discard`. Without a name it is the only
-    one there is, or a new one called try. One that has nothing different is removed.
+    one there is, or a new one called try. One that has nothing different is removed. Who goes on
+    has the backend and the network of before, unless --network says otherwise.
 
     Examples:
       ralph sandbox shell                      try something

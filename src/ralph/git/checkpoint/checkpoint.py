@@ -17,8 +17,8 @@ from ralph.git.checkpoint.head import AgentCommits
 from ralph.git.checkpoint.proven_commit import ProvenCommit, patient
 from ralph.git.checkpoint.restore import Restore
 from ralph.git.checkpoint.start_ref import CHECKPOINTS, forget_before, forget_run, keep_start, sweep
-from ralph.git.checkpoint.trees import PINNED
 from ralph.git.checkpoint.work import RECORD, Checkpoint, Work
+from ralph.git.repository import PINNED
 from ralph.git.status import CleanLook, TreeStatus
 from ralph.kernel.ports import Committed
 from ralph.kernel.value import replace

@@ -4,7 +4,6 @@ and is in the way is put aside, never deleted."""
 import json
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +17,10 @@ from ralph.files.safe_open import open_regular, remove_file
 from ralph.files.state_dir import lstat, write_atomically
 from ralph.git import repository as git_work
 from ralph.git import under_way
-from ralph.git.repository import NOTHING, GitResult, Repository, TreeChange
+from ralph.git.repository import LINK, NOTHING, GitResult, Repository, TreeChange
 from ralph.git.status import is_among
 from ralph.kernel.value import value
 
-LINK = "160000"  # the mode of a repository in a tree
 _LOCKED_FOR = 5.0
 
 
@@ -73,6 +71,8 @@ class FileRestore:
 
     def put_aside(self, path: str) -> bool:
         """Move what git cannot keep into the run's directory; false if nothing is there."""
+        import shutil
+
         source = self.repository.place.path(path.rstrip("/"))
         if not os.path.lexists(source):
             return False

@@ -2,14 +2,16 @@
 they change is found, and the commit taken back."""
 
 import os
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Callable, Iterable, Sequence
 
 from ralph.errors import AbortedError, StateError
-from ralph.files.state_dir import writing_state
+from ralph.files.state_dir import lstat, writing_state
 from ralph.git.checkpoint.commit import are_small
 from ralph.git.checkpoint.files import ENTER, content, index_lines, mark, when_unlocked
 from ralph.git.checkpoint.trees import GitTrees
 from ralph.git.repository import GitResult, TreeChange, call, nul_joined, scratch_index
+from ralph.git.status import hashed
 from ralph.git.under_way import under_way
 from ralph.kernel.ports import Committed
 from ralph.kernel.value import replace, value
@@ -229,12 +231,37 @@ class ProvenCommit:
             for word in ("--cacheinfo", f"{','.join(each.before)},{each.path}")
         ]
         words = ("update-index", "-z", "--add", "--remove", "--replace", *given, "--stdin")
-        names = nul_joined(each.path for each in changed if each not in records)
-        if repository.run(*words, stdin=names).code != 0:
+        read = [each for each in changed if each not in records]
+        marks = [self._marks(each.path) for each in read]
+        if repository.run(*words, stdin=nul_joined(each.path for each in read)).code != 0:
             return False
+        # What else it holds is not asked: git would have to read the whole index for that.
+        if self._are_committed(read) and marks == [self._marks(each.path) for each in read]:
+            return True
         paths = (each.path for each in changed)
         same = ("--literal-pathspecs", "diff-index", "--cached", "--quiet", new, "--", *paths)
         return repository.run(*same).code == 0
+
+    def _marks(self, path: str) -> tuple[int, ...]:
+        """The same again if nobody has written to a file: no program can set its change time."""
+        at = lstat(self.trees.repository.place.path(path))
+        return (at.st_ino, at.st_mode, at.st_size, at.st_ctime_ns) if at else ()
+
+    def _are_committed(self, files: Sequence[TreeChange]) -> bool:
+        """True if the commit has these files as they are; also false where that takes longer."""
+        repository, there = self.trees.repository, {}
+        for each in files:
+            at = lstat(repository.place.path(each.path))
+            if at is None or not stat.S_ISREG(at.st_mode):
+                return False
+            there[each.path] = "100755" if at.st_mode & stat.S_IXUSR else "100644"
+        if not are_small(map(repository.place.path, there)):
+            return False
+        try:
+            blobs = hashed(repository, list(there))
+        except StateError:
+            return False  # one is gone by now
+        return all(each.before == (there[each.path], blobs[each.path]) for each in files)
 
     @property
     def _marker(self) -> str:

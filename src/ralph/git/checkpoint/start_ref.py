@@ -6,17 +6,25 @@ refs/ralph/<run>/start`, `git restore --source=refs/ralph/<run>/start FILE`.
 """
 
 import os
-import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from ralph.files.state_dir import write_atomically
-from ralph.git.checkpoint.files import LINK
-from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import NOTHING, SCRATCH, Repository, hidden_in
+from ralph.errors import ConfigError
+from ralph.files.safe_open import create
+from ralph.git.repository import (
+    LINK,
+    NOTHING,
+    SCRATCH,
+    Repository,
+    hidden_in,
+    repository_of_run,
+)
 from ralph.git.status import hashed, look
-from ralph.git.view import DIRECTORY as VIEW
+
+if TYPE_CHECKING:
+    from ralph.git.checkpoint.trees import GitTrees
 
 _MOST_STASHES = 100
 _KEPT_FOR = 30 * 24 * 3600.0
@@ -29,18 +37,40 @@ def start_ref(run_dir: str) -> str:
     return f"refs/ralph/{os.path.basename(run_dir)}/start"
 
 
-def keep_start(trees: GitTrees) -> bool:
+def keep_project(
+    workspace: str, environ: Mapping[str, str], run_dir: str, trees: "GitTrees | None"
+) -> bool:
+    """Keep what there is before the run's `trees` begin, which a clean project may never need; true
+    if this run has kept something, now or before."""
+    try:
+        repository = trees.repository if trees else repository_of_run(workspace, environ, run_dir)
+    except ConfigError:
+        return False  # it is none to work in
+    swept = sweeping(repository)  # git lists the runs while the files are looked at
+    some = not _is_clean(repository)
+    if some:
+        from ralph.git.checkpoint.trees import GitTrees
+
+        trees = trees or GitTrees(repository, workspace, run_dir)
+        trees.begin()
+        some = keep_start(trees)
+    else:
+        _have_kept(run_dir)
+    return swept(run_dir) or some
+
+
+def _is_clean(repository: Repository) -> bool:
+    listing = repository.begun("ls-files", "-v", "-z")  # while the files are looked at
+    changed = look(repository).changed
+    return not (hidden_in(listing().output) or changed or _stashes(repository))
+
+
+def keep_start(trees: "GitTrees") -> bool:
     """Keep what is not committed, and stashes, if there are any; who is killed calls it again."""
     repository, ref = trees.repository, start_ref(trees.run_dir)
-    stashes = _stashes(repository)
-    if not trees.has_begun:
-        listing = repository.begun("ls-files", "-v", "-z")  # while the files are looked at
-        changed = look(repository).changed
-        if hidden_in(listing().output) or changed or stashes:
-            trees.begin()  # a clean project may never need what that costs
-    seen = trees.seen if trees.has_begun else None
-    some = seen is not None and bool(seen.changed or stashes)
-    if seen is not None and some and not repository.resolve(ref):
+    seen, stashes = trees.seen, _stashes(repository)
+    some = bool(seen.changed or stashes)
+    if some and not repository.resolve(ref):
         base = seen.head or repository.commit(trees.view.empty, [], "nothing")
         tree = trees.tree
         index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
@@ -49,8 +79,13 @@ def keep_start(trees: GitTrees) -> bool:
             parents.append(repository.commit(index, parents, "index"))
         what = "what was not committed when the run began"
         repository.save(ref, tree, [*parents, *stashes], what)
-    write_atomically(os.path.join(trees.run_dir, KEPT), ref, 0o600)
+    _have_kept(trees.run_dir)
     return some
+
+
+def _have_kept(run_dir: str) -> None:
+    """Note that all is kept that there was."""
+    os.close(create(os.path.join(run_dir, KEPT)))
 
 
 def is_kept(run_dir: str) -> bool:
@@ -104,6 +139,8 @@ def _stashes(repository: Repository) -> list[str]:
 
 def forget_run(repository: Repository, run_dir: str) -> None:
     """Forget a run that is over, except saved restores and work that is gone since it began."""
+    from shutil import rmtree
+
     start = start_ref(run_dir)
     if repository.resolve(start) and not is_needed(repository, start, time.time()):
         forget_refs(repository, (start,))
@@ -113,19 +150,21 @@ def forget_run(repository: Repository, run_dir: str) -> None:
     refs = os.path.dirname(start)
     forget_refs(repository, (f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
-        if name in (CHECKPOINTS, VIEW) or name.startswith(SCRATCH):
-            shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)
+        if name in (CHECKPOINTS, "view") or name.startswith(SCRATCH):
+            rmtree(os.path.join(run_dir, name), ignore_errors=True)
 
 
 def forget_before(repository: Repository, run_dir: str, number: int) -> None:
     """Forget older checkpoints: the copies of a long run would be many."""
+    from shutil import rmtree
+
     above = os.path.join(run_dir, CHECKPOINTS)
     old = [name for name in os.listdir(above) if name.isdecimal() and int(name) < number]
     run = os.path.basename(run_dir)
     if old:
         forget_refs(repository, (f"refs/ralph/{run}/checkpoint-{name}" for name in old))
     for name in old:
-        shutil.rmtree(os.path.join(above, name), ignore_errors=True)
+        rmtree(os.path.join(above, name), ignore_errors=True)
 
 
 def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
@@ -138,9 +177,18 @@ def sweep(repository: Repository, run_dir: str) -> bool:
     """Forget the runs of this workspace that were killed after their last word. Of a run that is
     not in this workspace's directory nobody can say here whether it is over. True if this run has
     kept something itself."""
+    return sweeping(repository)(run_dir)
+
+
+def sweeping(repository: Repository) -> Callable[[str], bool]:
+    """The same, once git has listed what runs have kept, which it begins to do."""
     patterns = (f"refs/ralph/*/{name}" for name in ("start", "checkpoint-*", "work-*"))
-    said = repository.ask("for-each-ref", "--format=%(refname)", *patterns)
-    refs = os.fsdecode(said).split()
+    listing = repository.asking("for-each-ref", "--format=%(refname)", *patterns)
+    return lambda run_dir: _forget_dead(repository, run_dir, listing())
+
+
+def _forget_dead(repository: Repository, run_dir: str, listed: bytes) -> bool:
+    refs = os.fsdecode(listed).split()
     runs = {ref.split("/")[2] for ref in refs}
     above, own = os.path.split(run_dir)
     for run in sorted(runs - {own}):

@@ -12,7 +12,6 @@ from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import shown_path, writable_dir, write_atomically, writing_state
 from ralph.git.checkpoint.files import (
     ENTER,
-    LINK,
     Apart,
     FileRestore,
     content,
@@ -20,11 +19,12 @@ from ralph.git.checkpoint.files import (
 )
 from ralph.git.growing import GrowingFiles
 from ralph.git.repository import (
+    LINK,
     NOTHING,
+    PINNED,
     Repository,
-    RepositoryPlace,
     TreeChange,
-    find,
+    repository_of_run,
 )
 from ralph.git.status import CleanLook, TreeStatus, inner_changes, is_checked_out
 from ralph.git.uncommitted_text import is_ours
@@ -36,8 +36,7 @@ from ralph.kernel.value import replace, value
 from ralph.kernel.world import HEAD, OF_GIT, REFS, SETTINGS, Stand
 from ralph.text.words import listed
 
-PINNED = "git.json"  # where the repository is, in the run's directory
-MEMO = "trees.json"  # beside it
+MEMO = "trees.json"  # in the run's directory
 _SOON = 2.0  # seconds in which nobody else is likely to change a file
 _MOST_RUNS = 20  # that are asked what their gates made
 _OUR_REFS = b" refs/ralph/"
@@ -390,15 +389,6 @@ def _places(kept: bytes) -> tuple[bytes, dict[str, str]]:
     on, _, listing = kept.partition(b"\0")
     lines = (line.split(" ", 1) for line in os.fsdecode(listing).splitlines())
     return on, {ref: at for at, ref in lines}
-
-
-def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository:
-    """The repository as it was when the run began, also for a run that goes on."""
-    pinned = content(os.path.join(run_dir, PINNED))
-    if pinned is not None:
-        return Repository(RepositoryPlace.of(pinned.decode()), environ)
-    place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
-    return Repository(place, environ)
 
 
 def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> GitTrees | None:

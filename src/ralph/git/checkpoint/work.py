@@ -11,8 +11,8 @@ from ralph.errors import StateError
 from ralph.files.safe_open import open_regular
 from ralph.git import status
 from ralph.git.checkpoint.files import Apart, FileRestore
-from ralph.git.checkpoint.trees import MEMO, GitTrees, repository_of_run
-from ralph.git.repository import Repository
+from ralph.git.checkpoint.trees import MEMO, GitTrees
+from ralph.git.repository import Repository, repository_of_run
 from ralph.git.status import CleanLook, TreeStatus
 from ralph.git.view import signature
 from ralph.kernel.value import replace, value

@@ -25,6 +25,9 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
+_OPEN = (Status.PENDING, Status.IN_PROGRESS)  # a long list is asked after every task
+
+
 class ReviewStatus(StrEnum):
     """The place of a story in its review cycle (R §8)."""
 
@@ -61,7 +64,7 @@ class Task:
     @property
     def open(self) -> bool:
         """True while this run has work on it."""
-        return self.status in (Status.PENDING, Status.IN_PROGRESS) and not self.aside
+        return self.status in _OPEN and not self.aside
 
 
 @value

@@ -7,6 +7,7 @@ from typing import Unpack
 from ralph.kernel.state import RunState
 from ralph.loops.backlog.hooks import Hooks
 from ralph.loops.library import LoopRun, RunOptions, TaskResult
+from ralph.text.redact import redact
 
 __all__ = ["Hooks", "TaskRun"]
 
@@ -41,4 +42,4 @@ class TaskRun(LoopRun):
         for each in state.delivered:
             yield TaskResult(each.task, done=True, title=each.what, commit=each.commit)
         for task, why in state.parked:
-            yield TaskResult(task, done=False, why=why)
+            yield TaskResult(task, done=False, why=redact(why))

@@ -28,8 +28,7 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import work_of
 from ralph.runner.plan import Past, Plan
-from ralph.runner.planning import PlanTerms, planned, wary_patience
-from ralph.runner.sandboxing import sandboxed
+from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 

@@ -14,8 +14,7 @@ from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
-from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned
-from ralph.runner.sandboxing import sandboxed
+from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sandboxed
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load

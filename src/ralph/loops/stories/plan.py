@@ -22,8 +22,7 @@ from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Past, Plan
-from ralph.runner.planning import PlanTerms, planned
-from ralph.runner.sandboxing import sandboxed
+from ralph.runner.planning import PlanTerms, planned, sandboxed
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {

@@ -16,11 +16,8 @@ def prune(upper: str, changes: Iterable[Change]) -> None:
     not be mounted."""
     changes = tuple(changes)
     left = {path_of(change) for change in changes}
-    above = {path[:end] for path in left for end in range(len(path)) if path[end : end + 1] == b"/"}
-    hidden = {path_of(change) for change in changes if change.gone}
-    opaque = {
-        path[:end] for path in hidden for end in range(len(path)) if path[end : end + 1] == b"/"
-    }
+    above = _above(left)
+    opaque = _above(path_of(change) for change in changes if change.gone)
     with Reach(upper, needs=WRITE) as layer:
         waiting, directories = [b""], []
         while waiting:
@@ -41,3 +38,8 @@ def prune(upper: str, changes: Iterable[Change]) -> None:
                 directory, name = layer.above(place)
                 with suppress(OSError):  # something is left in it
                     os.rmdir(name, dir_fd=directory)
+
+
+def _above(paths: Iterable[bytes]) -> set[bytes]:
+    """The directories that lead to paths."""
+    return {path[:end] for path in paths for end in range(len(path)) if path[end : end + 1] == b"/"}

@@ -3,11 +3,11 @@
 import glob
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 
 from ralph.files.safe_open import read_or_nothing
 from ralph.kernel.value import value
+from ralph.processes.which import which
 
 _LARGEST = 4 << 20  # bytes of a file that is looked into
 
@@ -63,7 +63,7 @@ class Project:
         """The path of a program; "" if there is none."""
         if "/" in program:
             program = os.path.join(self._directory, program)
-        return shutil.which(program, path=self._path) or ""
+        return which(program, self._path) or ""
 
     def check(self, role: str, command: str, source: str, program: str = "") -> ProposedCheck:
         """A proposal; `program` is what must be there to run it, the first word unless said."""

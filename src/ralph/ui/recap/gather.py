@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterable
 
 from ralph.errors import StateError
-from ralph.git.checkpoint.trees import repository_of_run
-from ralph.git.repository import Repository
+from ralph.git.repository import Repository, repository_of_run
 from ralph.journal.runs import Facts, Run, account_of, folding, is_name, workers_at
 from ralph.kernel.facts import Assigned, Returned
 from ralph.kernel.value import replace

@@ -14,9 +14,9 @@ from ralph.errors import StateError
 from ralph.files.state_dir import write_atomically, writing_state
 from ralph.git import status, under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
-from ralph.git.checkpoint.files import ENTER, LINK, content, index_lines, when_unlocked
+from ralph.git.checkpoint.files import ENTER, content, index_lines, when_unlocked
 from ralph.git.checkpoint.work import Checkpoint
-from ralph.git.repository import GitResult, Repository, with_records
+from ralph.git.repository import LINK, GitResult, Repository, with_records
 from ralph.git.submodules import Submodules
 from ralph.kernel.ports import Committed, Merge
 from ralph.kernel.state import RunState

@@ -128,6 +128,11 @@ class Lines:
         _, begin, end, _ = self.places[task_id]
         return self.data[begin:end]
 
+    def rows(self) -> dict[str, bytes]:
+        """The line of each task, in their order."""
+        data, places = self.data, self.places
+        return {task_id: data[places[task_id][1] : places[task_id][2]] for task_id in self.tasks}
+
     def compacted(self) -> "Lines":
         """The lines without superseded ones. Each task keeps the place where it first appeared:
         among tasks without a date that is their order."""
@@ -136,7 +141,7 @@ class Lines:
             new.feed(self._without_superseded())
             return new
         # Every line is one of a task, and what they say is known: none is parsed again.
-        rows, end = [self.raw(task_id) for task_id in self.tasks], -1
+        rows, end = [*self.rows().values()], -1
         new.data, new.tasks, new._count = b"\n".join((*rows, b"")), dict(self.tasks), len(rows)
         for number, (task_id, row) in enumerate(zip(self.tasks, rows, strict=True), 1):
             begin, end = end + 1, end + 1 + len(row)

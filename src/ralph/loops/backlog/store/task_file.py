@@ -116,7 +116,7 @@ class TaskFile:
     def lines(self) -> dict[str, bytes]:
         """The line that counts for each task, without its end."""
         self.load()
-        return {task_id: self._lines.raw(task_id) for task_id in self._lines.tasks}
+        return self._lines.rows()
 
     def needed(self, task_id: str) -> dict[str, Any]:
         """The task with this id, or an error that names those like it."""
