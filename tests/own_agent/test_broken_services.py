@@ -12,7 +12,7 @@ from kits.talks import talk
 from ralph.agents.providers import model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
-from ralph.own_agent import sse
+from ralph.own_agent import service, sse
 from ralph.own_agent.service import Retry, refusal, service_of
 from ralph.own_agent.talk import Reply, Trouble
 
@@ -56,8 +56,8 @@ def answering(*answers: Iterable[bytes], holds: bool = False) -> Iterator[str]:
 def ask(url: str, retries: int = 1) -> tuple[Reply, list[Retry]]:
     heard: list[Retry] = []
     environ = {"OPENAI_BASE_URL": url}
-    service = service_of(model_of("openai-chat:m"), environ, retries=retries)
-    return replace(service, sleep=lambda _: None).ask(talk(), heard.append), heard
+    chosen = service_of(model_of("openai-chat:m"), environ, retries=retries)
+    return replace(chosen, sleep=lambda _: None).ask(talk(), heard.append), heard
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,8 @@ def test_a_stream_is_understood_as_it_comes(answer: list[bytes]) -> None:
     assert (reply.text, retries) == ("ok", [])
 
 
-def test_what_has_ended_is_not_waited_for() -> None:
+def test_what_has_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_SILENCE", 1.0)
     with answering([OK, SAID, DONE], holds=True) as url:
         assert ask(url)[0].text == "ok"
 
