@@ -12,7 +12,7 @@ from kits.talks import talk
 from ralph.agents.providers import model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
-from ralph.own_agent import sse
+from ralph.own_agent import service, sse
 from ralph.own_agent.service import Retry, refusal, service_of
 from ralph.own_agent.talk import Reply, Trouble
 
@@ -42,20 +42,22 @@ def answering(*answers: Iterable[bytes], holds: bool = False) -> Iterator[str]:
                         connection.shutdown(socket.SHUT_WR)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, args=(listener,))
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        for connection in held:
-            connection.close()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in held:
+                connection.close()
 
 
 def ask(url: str, retries: int = 1) -> tuple[Reply, list[Retry]]:
     heard: list[Retry] = []
     environ = {"OPENAI_BASE_URL": url}
-    service = service_of(model_of("openai-chat:m"), environ, retries=retries)
-    return replace(service, sleep=lambda _: None).ask(talk(), heard.append), heard
+    chosen = service_of(model_of("openai-chat:m"), environ, retries=retries)
+    return replace(chosen, sleep=lambda _: None).ask(talk(), heard.append), heard
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,8 @@ def test_a_stream_is_understood_as_it_comes(answer: list[bytes]) -> None:
     assert (reply.text, retries) == ("ok", [])
 
 
-def test_what_has_ended_is_not_waited_for() -> None:
+def test_what_has_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_SILENCE", 1.0)
     with answering([OK, SAID, DONE], holds=True) as url:
         assert ask(url)[0].text == "ok"
 
@@ -127,12 +130,8 @@ def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch, chun
     monkeypatch.setattr(sse, "_LARGEST", 1 << 20)
     monkeypatch.setattr(sse, "_LONGEST_LINE", 1 << 18)
 
-    def endless() -> Iterator[bytes]:
-        yield OK
-        while True:
-            yield chunk
-
-    with answering(endless()) as url, pytest.raises(Trouble, match="does not end") as trouble:
+    much = [chunk * (65_536 // len(chunk) + 1) for _ in range(64)]
+    with answering([OK, *much]) as url, pytest.raises(Trouble, match="does not end") as trouble:
         ask(url)
     assert not trouble.value.passes
 

@@ -103,7 +103,7 @@ class Work:
     def delta(self, since: Checkpoint, to: str = "") -> dict[str, str]:
         """Added, modified or deleted, by each path that differs now, or in another tree. Paths are
         relative to the top of the repository."""
-        changes = self.repository.changes(to or self.tree(), since.tree)
+        changes = self.trees.view.changes(to or self.tree(), since.tree)  # it was asked, as a rule
         return {each.path: each.kind for each in changes}
 
     def exclude(self) -> str | None:
