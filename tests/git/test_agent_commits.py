@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.thorough import dealt
 from kits.work_tree import git, new_repository, saved, state, work_of
 from ralph.errors import StateError
 from ralph.git.checkpoint import head
@@ -176,7 +177,7 @@ def test_who_began_on_no_branch_is_left_on_the_agents(top: Path) -> None:
     assert "on feature" in work.notes()[0]
 
 
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", dealt(range(1, 14), 5))
 def test_a_killed_commit_is_called_again(top: Path, number: int) -> None:
     """Whatever call of git was the last: one commit, and a person's files as before."""
     dirty(top)

@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from kits.thorough import dealt
 from kits.work_tree import git, new_repository, state, work_of
 from ralph.errors import AbortedError, StateError
 from ralph.files.state_dir import ensure_ralph_dir
@@ -463,17 +465,22 @@ def test_a_detached_head_is_committed_on(top: Path) -> None:
     assert git(top, "rev-parse", "HEAD~1") == since.head
 
 
-@pytest.mark.parametrize("begun", ["new", "unborn", "detached", "sha256"])
 @pytest.mark.parametrize(
-    "message",
-    [
-        "One\n\nmore",
-        "\n \x0b\nx\r\n \ny\x1c\n\n",
-        "  # a  \n\n\n\n b\t\nc\n\n",
-        "-m",
-        " ",
-        "\udcff",
-    ],
+    ("begun", "message"),
+    dealt(
+        product(
+            ["new", "unborn", "detached", "sha256"],
+            [
+                "One\n\nmore",
+                "\n \x0b\nx\r\n \ny\x1c\n\n",
+                "  # a  \n\n\n\n b\t\nc\n\n",
+                "-m",
+                " ",
+                "\udcff",
+            ],
+        ),
+        9,
+    ),
 )
 def test_it_is_the_commit_that_git_commit_makes(
     tmp_path: Path, begun: str, message: str, monkeypatch: pytest.MonkeyPatch

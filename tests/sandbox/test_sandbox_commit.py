@@ -9,6 +9,7 @@ import pytest
 from sandbox_support import needs_overlay, policy, tree
 
 from kits.fork_server import run
+from kits.thorough import dealt
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.changes import landing
 from ralph.sandbox.changes.apply import apply
@@ -248,7 +249,7 @@ STEPS = 9
 
 @needs_overlay
 @pytest.mark.parametrize("memory", [0, 1024 * 1024], ids=["disk", "memory"])
-@pytest.mark.parametrize("after", range(STEPS + 1))
+@pytest.mark.parametrize("after", dealt(range(STEPS + 1), 4))
 def test_a_commit_that_is_killed_is_finished(tmp_path: Path, memory: int, after: int) -> None:
     """In the loop: "killed in the middle: resume finishes or undoes it"."""
     project = tree(tmp_path / "project", a="1\n", d__x="1\n", d__y="1\n", k="file\n")

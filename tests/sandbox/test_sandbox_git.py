@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
+from kits.thorough import dealt
 from ralph.sandbox.backends import overlay
 from ralph.sandbox.changes import apply, landing
 from ralph.sandbox.changes.commit import NO_LOCK
@@ -110,7 +111,7 @@ def kept(project: Path, script: str, *, everything: bool = False) -> CommitResul
 
 
 @pytest.mark.parametrize("everything", [False, True], ids=["held", "all"])
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", dealt(ATTACKS, 8))
 def test_git_runs_nothing_that_a_sandbox_wrote(
     project: Path, tmp_path: Path, attack: str, everything: bool
 ) -> None:

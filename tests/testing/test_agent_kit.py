@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from kits.agent.bench import Bench, Declared, NotApplicable, Tells
 from kits.agent.kit import CHECKS, Outcome, main, table, try_one
+from kits.thorough import dealt
 from ralph.agents.clis import CLIS, Cli, Launch, Request
 from ralph.agents.kinds import KINDS
 
@@ -38,8 +40,7 @@ NOT_APPLICABLE = {  # so that nothing stops to apply unseen; a new agent may wai
 }
 
 
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "check"), dealt(product(KINDS, CHECKS), 90))
 def test_every_agent_does_what_an_agent_must(tmp_path: Path, kind: str, check: str) -> None:
     known = NOT_APPLICABLE.get(kind)
     if known is None:

@@ -10,12 +10,15 @@ import pytest
 
 from kits.examples import HAND_WRITTEN, ROOT, alike, blocks, play, shown
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 
 UPDATE = bool(os.environ.get("RALPH_UPDATE_EXAMPLES"))
 SESSIONS = [p for p in HAND_WRITTEN if any(b.language == "console" for b in blocks(p))]
 
 
-@pytest.mark.parametrize("page", SESSIONS, ids=[str(p.relative_to(ROOT)) for p in SESSIONS])
+@pytest.mark.parametrize(
+    "page", dealt(SESSIONS, 6), ids=[str(p.relative_to(ROOT)) for p in SESSIONS]
+)
 def test_an_example_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     if page.name == "sandbox.md" and not overlay_is_usable():
         pytest.skip("this machine allows no namespaces")

@@ -15,6 +15,7 @@ from prd_support import approved, commit_all, contents, git, story, write_storie
 from run_support import Here, assert_clear, program, ralph
 
 from kits.fork_server import run
+from kits.thorough import dealt
 from ralph.files.state_dir import project_dir
 from ralph.journal.lock import Lock
 
@@ -310,11 +311,14 @@ def test_a_full_disk(here: Here, project: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("call", "count"),
-    [
-        *(("fsync", n) for n in range(1, 8)),
-        ("rename", 1),
-        *(("replace", n) for n in range(1, 4)),
-    ],
+    dealt(
+        [
+            *(("fsync", n) for n in range(1, 8)),
+            ("rename", 1),
+            *(("replace", n) for n in range(1, 4)),
+        ],
+        4,
+    ),
 )
 @pytest.mark.parametrize("with_git", [True, False])
 def test_killed_half_way(repo: Path, call: str, count: int, *, with_git: bool) -> None:
