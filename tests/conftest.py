@@ -34,7 +34,16 @@ HOME_DIRECTORIES = {
 RALPHS_PLACES = (".ralph", ".config/ralph", ".cache/ralph", ".local/state/ralph")
 # Names that steer an agent, git, a terminal's looks or a coverage run: no test inherits them.
 UNWANTED_NAMES = frozenset(
-    {"CLAUDECODE", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS", "LINES", "IS_SANDBOX"}
+    {
+        "CLAUDECODE",
+        "NPM_CONFIG_USERCONFIG",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CLICOLOR",
+        "COLUMNS",
+        "LINES",
+        "IS_SANDBOX",
+    }
     | {"COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"}
 )
 UNWANTED_PREFIXES = (
