@@ -92,7 +92,7 @@ faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 2
 
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \
-	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 2 -m agents tests/e2e/agents
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 3 -m agents tests/e2e/agents
 
 test-web: venv ## look at the pages of `ralph web` in a real Chromium; WEB="-k answer" passes options on
 	@browser=$$(tools/browser) || exit; \
