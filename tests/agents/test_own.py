@@ -85,7 +85,12 @@ def test_the_model_follows_from_what_is_asked_or_from_the_keys(
         ("openai:m", {"GEMINI_API_KEY": "g"}, "OPENAI_API_KEY is not set", "OPENAI_BASE_URL=http"),
         ("openai:m", {"OPENAI_API_KEY": ""}, "OPENAI_API_KEY is not set", "OPENAI_API_KEY=..."),
         ("opus", {"ANTHROPIC_API_KEY": "k"}, "'opus' names no model", "anthropic:NAME"),
-        ("openai:m", {"OPENAI_BASE_URL": "localhost:1"}, "is no URL of HTTP", "Write http://..."),
+        (
+            "openai:m",
+            {"OPENAI_BASE_URL": "localhost:1"},
+            "is no URL of HTTP",
+            "Write http://HOST...",
+        ),
     ],
 )
 def test_what_nobody_pays_for_is_refused_by_name(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 
 import ralph
-from ralph.agents.providers import KEYS, OWN, PROVIDERS, Model, default_model, model_of, payer
+from ralph.agents.providers import KEYS, OWN, PROVIDERS, Model, access, default_model, model_of
 from ralph.errors import ConfigError
 
 BUILTIN = "builtin"
@@ -52,26 +52,16 @@ def _with(model: Model) -> tuple[str, ...]:
 
 def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
     """The model that is asked for, else the usual one by the keys in the environment. ConfigError
-    where nothing pays for it: without a key only a service in another place is called."""
+    where it cannot be called."""
     model = model_of(asked) if asked else default_model(environ)
     if model is None:
         raise ConfigError(
             f"{OWN} needs the key of a model: none of {', '.join(KEYS)} is set",
             f"Set one: {BY_KEY}\nOr name a model that needs none, such as a local one:\n"
             "  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1\n"
-            "  and --agent builtin:openai-chat:NAME",
+            "  and --agent builtin:openai-chat:NAME (of ralph agent: --model openai-chat:NAME)",
         )
-    service = model.provider
-    place = environ.get(service.url_variable, "")
-    if place and not place.startswith(("http://", "https://")):
-        words = f"{service.url_variable}: {place!r} is no URL of HTTP"
-        raise ConfigError(words, "Write http://... or https://...")
-    if not payer(service, environ) and not place:
-        raise ConfigError(
-            f"{OWN} cannot call {model}: {service.keys[0]} is not set",
-            f"Set it: export {service.keys[0]}=...\nOr, for a service in another place, which may "
-            f"need none: export {service.url_variable}=http://...",
-        )
+    access(model, environ)
     return model
 
 

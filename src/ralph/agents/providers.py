@@ -79,3 +79,37 @@ def default_model(environ: Mapping[str, str]) -> Model | None:
 def payer(provider: Provider, environ: Mapping[str, str]) -> str:
     """The variable with the key; "" if none is set. A service in another place may need none."""
     return next((name for name in provider.keys if environ.get(name)), "")
+
+
+def access(model: Model, environ: Mapping[str, str]) -> tuple[str, tuple[str, str]]:
+    """Where a model is called, and the variable and the key that pay; both are "" where none is
+    needed. ConfigError where it cannot be called."""
+    provider, variable = model.provider, payer(model.provider, environ)
+    place, usual = environ.get(provider.url_variable), provider.keys[0]
+    if place and not _is_address(place):
+        remedy = "Write http://HOST... or https://HOST..."
+        raise ConfigError(f"{provider.url_variable} is no URL of HTTP", remedy)
+    key = environ.get(variable, "").strip()  # the line end of a file comes along easily
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError(f"{variable} is no key: it holds odd characters", "Copy it anew.")
+    if not key and not place:
+        raise ConfigError(
+            f"no key for {model}: {usual} is not set",
+            f"Set it: export {usual}=...\nOr, for a service in another place, which may need "
+            f"none: export {provider.url_variable}=http://...",
+        )
+    return place or provider.url, (variable, key)
+
+
+def _is_address(url: str) -> bool:
+    """True for a URL of HTTP that can be called; one with a password is none."""
+    from urllib.parse import urlsplit  # a run with another agent does without
+
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")
+        odd = parts.port == 0 or parts.username is not None or " " in url
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and not odd
+    return parts.scheme in ("http", "https") and bool(host) and is_plain

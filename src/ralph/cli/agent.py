@@ -11,6 +11,7 @@ from ralph.errors import ConfigError
 
 
 @command()
+@click.argument("words", required=False, metavar="[PROMPT]")
 @option("-p, --prompt TEXT", "What to do.  [default: standard input]")
 @option(
     "--model MODEL",
@@ -40,6 +41,7 @@ from ralph.errors import ConfigError
 )
 @in_directory
 def agent(
+    words: str | None,
     *,
     prompt: str | None,
     model: str | None,
@@ -59,26 +61,23 @@ def agent(
     ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, which may need no key.
 
     Examples:
-      ralph agent -p "Fix the failing test" --model anthropic:claude-sonnet-5-5
+      ralph agent "Fix the failing test" --model anthropic:claude-sonnet-5-5
       OPENAI_BASE_URL=http://localhost:11434/v1 ralph agent --model openai-chat:qwen3 -p "Add docs"
       ralph run "Fix the failing test" --agent builtin:openai:gpt-6.1-sol
 
     Exit codes: 0 it has ended by itself, 1 it could not go on, 2 usage or no
     key, 130 interrupted.
     """
-    from ralph.agents.providers import KEYS, default_model, model_of
+    from ralph.agents.own import own_model
+    from ralph.agents.providers import KEYS
     from ralph.own_agent.program import Wishes, lines_to, words_to, work
     from ralph.own_agent.service import service_of
     from ralph.processes.secrecy import forget
 
     if sys.stdout is None:
         raise ConfigError("stdout is closed", "Send the output somewhere, if only to /dev/null.")
-    environ = dict(os.environ)
-    chosen = model_of(model) if model else default_model(environ)
-    if chosen is None:
-        remedy = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or give --model."
-        raise ConfigError("no model: none is named, and no key is set", remedy)
-    service = service_of(chosen, environ)
+    said, environ = _prompt(words, prompt), dict(os.environ)
+    service = service_of(own_model(model, environ), environ)
     forget(KEYS)  # what the model runs shall not find them
     people = sys.stderr if sys.stdout.isatty() else None
     is_text = output == "text" if output else people is not None
@@ -86,10 +85,13 @@ def agent(
     is_guarded = environ.get("RALPH_GUARD") != "0" if guard is None else guard
     wishes = Wishes(tools is not False, is_guarded, max_steps, context, max_tokens)
     here = os.path.realpath(current_directory())
-    return work(_prompt(prompt), service, here, environ, wishes=wishes, tell=tell)
+    return work(said, service, here, environ, wishes=wishes, tell=tell)
 
 
-def _prompt(given: str | None) -> str:
+def _prompt(words: str | None, given: str | None) -> str:
+    if words is not None and given is not None:
+        raise click.UsageError("PROMPT and -p exclude each other: give one of them.")
+    given = words if given is None else given
     if given is None:
         if sys.stdin is None or sys.stdin.isatty():
             raise click.UsageError("there is no prompt: give -p TEXT, or pipe one in.")

@@ -98,7 +98,8 @@ def _init(cls: Any) -> Any:  # noqa: ANN401  any value's class
 
 
 def _own_types(cls: Any) -> Any:  # noqa: ANN401
-    return cls.__dict__.get("__annotations__", {})  # noqa: RUF063  inspect takes longer
+    """The annotations of this very class. Python 3.14 keeps none in `__dict__`."""
+    return getattr(cls, "__annotations__", {})
 
 
 @cache

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ralph.kernel.claims import find_claims
 from ralph.kernel.events import Usage
 from ralph.own_agent import words
 from ralph.own_agent.actions import TOOLS, Hands
 from ralph.own_agent.service import Retry, Service
-from ralph.own_agent.talk import Answer, Answers, Call, Entry, Reply, Talk, Trouble, Words
+from ralph.own_agent.talk import Answer, Answers, Call, Entry, Reply, Talk, Tool, Trouble, Words
 from ralph.own_agent.window import Window, summed_up, to_sum_up, without_old_outputs
 
 Tell = Callable[..., None]  # tell("text", text="...") prints an event
@@ -92,7 +91,7 @@ class Agent:
             self._tell("text", text=text)
         return reply
 
-    def _request(self, entries: tuple[Entry, ...], tools: tuple[Any, ...]) -> Reply:
+    def _request(self, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> Reply:
         talk = Talk(self._system, entries, tools, self._longest, self._session)
         reply = self._service.ask(talk, self._on_retry)
         self.usage += reply.usage

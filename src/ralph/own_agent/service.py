@@ -10,11 +10,9 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
-from ralph.agents.providers import Model, payer
+from ralph.agents.providers import Model, access
 from ralph.agents.streams.ndjson import as_count, as_list, as_text, field
-from ralph.errors import ConfigError
 from ralph.kernel.value import value
 from ralph.own_agent.protocols import protocol
 from ralph.own_agent.sse import NoStream, decoded, events
@@ -65,7 +63,7 @@ class Service:
 
     def _events(self, request: Request) -> Iterator[Json]:
         """The events of the answer; Trouble for whatever keeps it from coming."""
-        sent = urllib.request.Request(  # noqa: S310  checked in `service_of`
+        sent = urllib.request.Request(  # noqa: S310  `access` has checked it
             self._place(request.path),
             json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace"),
             {"content-type": "application/json", "user-agent": "ralph-agent", **request.headers},
@@ -91,42 +89,9 @@ class Service:
 
 
 def service_of(model: Model, environ: Mapping[str, str], *, retries: int = 5) -> Service:
-    """The service of a model, as the environment has it; ConfigError if nothing pays for it."""
-    provider = model.provider
-    url = environ.get(provider.url_variable) or provider.url
-    if not _is_address(url):
-        raise ConfigError(
-            f"{provider.url_variable} is no URL of HTTP", "Write http://HOST... or https://HOST..."
-        )
-    variable = payer(provider, environ)
-    secret = environ.get(variable, "").strip()  # the line end of a file comes along easily
-    if not secret.isascii() or not secret.isprintable():
-        raise ConfigError(f"{variable} is no key: it holds odd characters", "Copy it anew.")
-    if not secret and url == provider.url:
-        raise ConfigError(
-            f"no key for {model}: {' and '.join(provider.keys)} are not set"
-            if len(provider.keys) > 1
-            else f"no key for {model}: {provider.keys[0]} is not set",
-            f"Set it: export {provider.keys[0]}=...",
-        )
-    return Service(model, (variable, secret), url, retries)
-
-
-def _is_address(url: str) -> bool:
-    """True for a URL of HTTP that can be called; one with a password is none."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")
-        odd = parts.port == 0 or parts.username is not None or " " in url
-    except ValueError:
-        return False
-    return (
-        parts.scheme in ("http", "https")
-        and bool(host)
-        and not odd
-        and url.isascii()
-        and url.isprintable()
-    )
+    """The service of a model, as the environment has it; ConfigError where it cannot be called."""
+    url, key = access(model, environ)
+    return Service(model, key, url, retries)
 
 
 class _NoDetours(urllib.request.HTTPRedirectHandler):

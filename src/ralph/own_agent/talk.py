@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ralph.agents.streams.ndjson import as_count, as_text, field
 from ralph.agents.streams.ndjson import retry_after as told_to_wait
 from ralph.kernel.events import Usage
 from ralph.kernel.value import value
@@ -48,6 +49,15 @@ class Trouble(Exception):  # noqa: N818  it may pass
         """True if the talk is longer than the model's window."""
         said = self.message.lower()
         return self.status == 413 or (self.status == 400 and any(s in said for s in _OVERLONG))
+
+
+def trouble_of(error: object, statuses: Mapping[str, int] = {}) -> Trouble:
+    """An error that a service sends in its stream: it has a code, a word with a status by the
+    table, or neither."""
+    code, said = field(error, "code"), as_text(error) or as_text(field(error, "message"))
+    word = as_text(code) or as_text(field(error, "type"))
+    number = int(word) if word.isdecimal() and len(word) == len("400") else as_count(code)
+    return Trouble(said or word or "the service failed", statuses.get(word) or number or 500)
 
 
 _OVERLONG = (
@@ -117,6 +127,10 @@ class Tool:
     name: str
     about: str
     parameters: Json
+
+    def function(self) -> Json:
+        """As most services want to be told of it."""
+        return {"name": self.name, "description": self.about, "parameters": self.parameters}
 
 
 @value

@@ -67,14 +67,14 @@ def test_a_turn_is_a_stream_that_ends_with_its_result(workspace: Path) -> None:
 
 def test_text_is_the_words_alone(workspace: Path) -> None:
     with ScriptedModel([SLEEP | {"tools": [], "text": "Hello.\nThere."}]) as model:
-        done = agent(model, "-p", "Hi", "--output", "text")
+        done = agent(model, "Hi", "--output", "text")
     assert (done.code, done.out) == (0, "Hello.\nThere.\n")
 
 
 def test_text_cannot_move_the_cursor_or_tell_a_key(workspace: Path) -> None:
     said = f"\x1b]0;title\x07\x1b[2JHello\x1b[31m {KEY}\r\u202e \ud800."
     with ScriptedModel([{"text": said}]) as model:
-        done = agent(model, "-p", "Hi", "--output", "text")
+        done = agent(model, "Hi", "--output", "text")
     assert done.out == "Hello [redacted]\n ?.\n"
 
 
@@ -153,8 +153,9 @@ def test_a_reader_that_goes_away_ends_it(workspace: Path) -> None:
     [
         (("--model", "m", "-p", "x"), "names no model"),
         (("--model", "anthropic:m", "-p", "x"), "ANTHROPIC_API_KEY"),
-        (("-p", "x"), "no key is set"),
-        (("-p", " "), "no key is set"),
+        (("-p", "x"), "needs the key of a model"),
+        (("Fix it", "-p", "x"), "exclude each other"),
+        (("Fix", "it"), "extra argument"),
         (("--model", "openai:m", "-p", "x", "--max-steps", "0"), "--max-steps"),
         (("--model", "openai:m", "-p", "x", "--context", "12"), "--context"),
     ],

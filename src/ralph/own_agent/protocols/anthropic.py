@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from ralph.agents.streams.ndjson import as_count, as_text, field
-from ralph.kernel.events import Usage
+from ralph.agents.streams.ndjson import as_count, as_text, field, usage_of
 from ralph.own_agent.talk import (
     Answers,
     Call,
@@ -15,6 +14,7 @@ from ralph.own_agent.talk import (
     Trouble,
     Words,
     arguments,
+    trouble_of,
 )
 
 _VERSION = "2023-06-01"
@@ -103,7 +103,7 @@ def reply(events: Iterable[Json]) -> Reply:
             case "message_stop":
                 break
             case _ if "error" in event or event.get("type") == "error":
-                raise trouble(event)
+                raise trouble_of(event.get("error"), _STATUSES)
     if not stop:
         raise Trouble("the answer broke off")
     content = [block.whole() for block in blocks.values()]
@@ -159,18 +159,3 @@ def _told(usage: object) -> Json:
 def _texts(blocks: Iterable[Json], kind: str) -> tuple[str, ...]:
     found = (as_text(block.get(kind)) for block in blocks if block.get("type") == kind)
     return tuple(filter(None, found))
-
-
-def usage_of(usage: Json) -> Usage:
-    return Usage(
-        as_count(usage.get("input_tokens")),
-        as_count(usage.get("output_tokens")),
-        as_count(usage.get("cache_read_input_tokens")),
-        as_count(usage.get("cache_creation_input_tokens")),
-    )
-
-
-def trouble(event: Json) -> Trouble:
-    """An error in the middle of a stream: it has a kind instead of a status."""
-    kind, said = (as_text(field(event, "error", name)) for name in ("type", "message"))
-    return Trouble(said or kind or "the service failed", _STATUSES.get(kind, 500))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ralph.agents.streams.ndjson import as_count, as_list, as_number, as_text, field
 from ralph.kernel.events import Usage
-from ralph.own_agent.protocols.responses import bearer, trouble
+from ralph.own_agent.protocols.responses import STATUSES, bearer
 from ralph.own_agent.talk import (
     END,
     Answers,
@@ -18,6 +18,7 @@ from ralph.own_agent.talk import (
     Trouble,
     Words,
     arguments,
+    trouble_of,
 )
 
 _OPENAIS = ("gpt-", "chatgpt-", "o1", "o3", "o4")  # the newer of them refuse `max_tokens`
@@ -40,17 +41,7 @@ def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
         is_openais = model.startswith(_OPENAIS) and not model.startswith(_OTHERS)
         body["max_completion_tokens" if is_openais else "max_tokens"] = talk.longest
     if talk.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.about,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in talk.tools
-        ]
+        body["tools"] = [{"type": "function", "function": tool.function()} for tool in talk.tools]
     return Request("/chat/completions", bearer(key), body)
 
 
@@ -72,7 +63,7 @@ def reply(events: Iterable[Json]) -> Reply:
     usage, finish = Usage(), ""
     for event in events:
         if error := event.get("error"):
-            raise trouble(error)
+            raise trouble_of(error, STATUSES)
         if told := event.get("usage"):
             usage = _usage(told)
         choice = next(iter(as_list(event.get("choices"))), None)

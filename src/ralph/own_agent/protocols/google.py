@@ -16,6 +16,7 @@ from ralph.own_agent.talk import (
     Trouble,
     Words,
     sendable,
+    trouble_of,
 )
 
 _OURS = "ours-"  # ids that we made up: the service knows none of them
@@ -32,11 +33,7 @@ def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
     if talk.longest:
         body["generationConfig"] = {"maxOutputTokens": talk.longest}
     if talk.tools:
-        told = [
-            {"name": tool.name, "description": tool.about, "parameters": tool.parameters}
-            for tool in talk.tools
-        ]
-        body["tools"] = [{"functionDeclarations": told}]
+        body["tools"] = [{"functionDeclarations": [tool.function() for tool in talk.tools]}]
     name = model.removeprefix("models/")
     headers = {"x-goog-api-key": key[1]} if key[1] else {}
     return Request(f"/v1beta/models/{name}:streamGenerateContent?alt=sse", headers, body)
@@ -64,7 +61,7 @@ def reply(events: Iterable[Json]) -> Reply:
     finish = ""
     for event in events:
         if error := event.get("error"):
-            raise _trouble(error)
+            raise trouble_of(error)
         if blocked := as_text(field(event, "promptFeedback", "blockReason")):
             return Reply(
                 [],
@@ -132,8 +129,3 @@ def _usage(told: object) -> Usage:
     asked += as_count(field(told, "toolUsePromptTokenCount"))
     said = ("candidatesTokenCount", "thoughtsTokenCount")
     return Usage(max(0, asked - read), sum(as_count(field(told, n)) for n in said), read)
-
-
-def _trouble(error: object) -> Trouble:
-    message = as_text(field(error, "message")) or "the service failed"
-    return Trouble(message, as_count(field(error, "code")) or 500)

@@ -15,15 +15,12 @@ from ralph.own_agent.talk import (
     Trouble,
     Words,
     arguments,
+    trouble_of,
 )
 
-_NO_THINKERS = (
-    "gpt-3.5",
-    "gpt-4",
-    "gpt-5-chat",
-    "chatgpt-",
-)  # they refuse to be asked for their thoughts
-_STATUSES = {
+# They refuse to be asked for their thoughts.
+_NO_THINKERS = ("gpt-3.5", "gpt-4", "gpt-5-chat", "chatgpt-")
+STATUSES = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 403,  # no waiting will help
     "usage_not_included": 403,
@@ -53,14 +50,7 @@ def request(model: str, key: tuple[str, str], talk: Talk) -> Request:
         body["max_output_tokens"] = talk.longest
     if talk.tools:
         body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.about,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in talk.tools
+            {"type": "function", "strict": False, **tool.function()} for tool in talk.tools
         ]
     return Request("/responses", bearer(key), body)
 
@@ -94,9 +84,9 @@ def reply(events: Iterable[Json]) -> Reply:
                 whole = [i for i in as_list(field(response, "output")) if isinstance(i, dict)]
                 return _reply(items or whole, response)
             case "response.failed":
-                raise trouble(field(response, "error"))
+                raise trouble_of(field(response, "error"), STATUSES)
             case "error":
-                raise trouble(event.get("error") or event)
+                raise trouble_of(event.get("error") or event, STATUSES)
     raise Trouble("the answer broke off")
 
 
@@ -148,12 +138,3 @@ def _usage(told: object) -> Usage:
     written = as_count(field(told, "input_tokens_details", "cache_write_tokens"))
     fresh = max(0, as_count(field(told, "input_tokens")) - read - written)
     return Usage(fresh, as_count(field(told, "output_tokens")), read, written)
-
-
-def trouble(error: object) -> Trouble:
-    """An error in the middle of a stream: its code is a word, or a status."""
-    code, said = field(error, "code"), as_text(error) or as_text(field(error, "message"))
-    word = as_text(code) or as_text(field(error, "type"))
-    number = int(word) if word.isdecimal() and len(word) == len("400") else as_count(code)
-    status = _STATUSES.get(word) or number or 500
-    return Trouble(said or word or "the service failed", status)
