@@ -8,7 +8,7 @@ PROGRAM = """
 import os
 from ralph.processes.secrecy import forget
 forget(["A_KEY", "NOT_THERE"])
-print(os.environ.get("A_KEY"), os.environ["KEPT"], os.getenv("PATH") is not None)
+print(os.environ.get("A_KEY"), os.environ["KEPT"], os.getenv("PATH") is not None, flush=True)
 os.system('echo "$A_KEY/$KEPT"; tr "\\\\0" "\\\\n" < /proc/$PPID/environ | grep -a KEY; true')
 """
 
