@@ -14,8 +14,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 # From top to bottom: a room imports only itself and rooms above it, lazily or not.
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
-    *("git", "settings", "gates", "sandbox", "notify", "formats", "hosts", "ui", "runner"),
-    *("loops", "hooks", "forge", "fleet", "web", "watch", "mcp", "own_agent", "doctor"),
+    *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "runner"),
+    *("loops", "hooks", "fleet", "web", "watch", "mcp", "own_agent", "doctor"),
     *("testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (

@@ -4,6 +4,7 @@
     ├── ConfigError     2    bad settings, usage or prompt; an agent that cannot be started
     ├── LockedError     2    another run holds this workspace
     ├── StateError      2    the state directory or the journal cannot be read or written
+    ├── ForgeError      2    GitHub or GitLab says no, or cannot be reached
     └── AbortedError  130    a person ended a dialogue, or a commit
 
 Anything else is a bug (exit 70). How a *run* ends is never an exception: that is a verdict.
@@ -40,6 +41,17 @@ class LockedError(RalphError):
 
 class StateError(RalphError):
     """The state directory or the journal cannot be read or written."""
+
+
+class ForgeError(RalphError):
+    """GitHub or GitLab says no, or cannot be reached: `status` is that of its answer, 0 for none.
+    `retry_after` is how many seconds to leave it alone, where asking again may help."""
+
+    def __init__(
+        self, message: str, remedy: str = "", *, status: int = 0, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, remedy)
+        self.status, self.retry_after = status, retry_after
 
 
 class AbortedError(RalphError):

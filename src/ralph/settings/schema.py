@@ -81,6 +81,18 @@ class PriceSettings(SettingsGroup, frozen=True):
         return Prices(self.input, self.output, read, write)
 
 
+class FallbackSettings(SettingsGroup, frozen=True):
+    """An agent that goes on where another cannot; what is not given is as for `agent`."""
+
+    command: Annotated[Word, doc("Its command.")]
+    model: Annotated[Word | None, doc("The model it shall use; null: its own choice.")] = None
+    flags: Annotated[tuple[Text, ...], doc("Arguments for it.")] = ()
+    kind: Annotated[Word | None, doc("How to speak to it; null: by its command's name.")] = None
+    prices: Annotated[
+        PriceSettings | None, doc("Dollars for a million tokens, where it reports no cost.")
+    ] = None
+
+
 class AgentSettings(SettingsGroup, frozen=True):
     """The agent that runs, and how it is started."""
 
@@ -112,6 +124,15 @@ class AgentSettings(SettingsGroup, frozen=True):
         Literal["arg", "stdin", "file"] | None,
         doc("How the prompt reaches the agent; null: as its kind wants it."),
     ] = None
+    fallbacks: Annotated[
+        tuple[FallbackSettings, ...],
+        doc(
+            "Agents that go on, in this order, when the provider of the one before lets nobody in."
+        ),
+    ] = ()
+    fallback_after: Annotated[
+        Seconds, doc("Seconds to wait for the agent at most where another one could go on.")
+    ] = 300
 
 
 class GuardrailSettings(SettingsGroup, frozen=True):
@@ -178,6 +199,59 @@ class SecretsSettings(SettingsGroup, frozen=True):
     ] = ()
 
 
+class PullSettings(SettingsGroup, frozen=True):
+    """Pull requests for the work (merge requests at GitLab)."""
+
+    mode: Annotated[
+        Literal["per-task", "per-run", "stacked"] | None,
+        doc(
+            "One for each task, made from the base; one for the whole run; or one for each task, "
+            "on top of the one before. null: none."
+        ),
+    ] = None
+    base: Annotated[Word | None, doc("The branch to merge into; null: the forge's default.")] = None
+    draft: Annotated[Switch, doc("Open them as drafts.")] = False
+    labels: Annotated[tuple[Word, ...], doc("Labels to put on them.")] = ()
+    reviewers: Annotated[
+        tuple[Word, ...], doc("People to ask for a review; at GitHub also teams: org/team.")
+    ] = ()
+    merge: Annotated[Switch, doc("Merge them once they are complete.")] = False
+    merge_method: Annotated[Literal["merge", "squash", "rebase"], doc("How they are merged.")] = (
+        "merge"
+    )
+
+
+class CiSettings(SettingsGroup, frozen=True):
+    """Continuous integration: the work is complete when it is green on that very commit."""
+
+    enabled: Annotated[Switch | None, doc("Whether its word counts; null: with pull requests.")] = (
+        None
+    )
+    required: Annotated[
+        tuple[Word, ...], doc("Checks that must pass, by name; none: all that there are.")
+    ] = ()
+    neutral: Annotated[Literal["pass", "fail"], doc("What a neutral check counts as.")] = "pass"
+    skipped: Annotated[Literal["pass", "fail"], doc("What a skipped check counts as.")] = "pass"
+    start: Annotated[
+        Seconds, doc("Seconds in which a first check must appear; then there is no CI here.")
+    ] = 120
+    poll: Annotated[PositiveSeconds, doc("Seconds between two looks.")] = 15
+    repairs: Annotated[
+        Count, doc("Times the agent is told of a red CI before a person is needed.")
+    ] = 3
+
+
+class StepDownSettings(SettingsGroup, frozen=True):
+    """A cheaper model for the rest, once most of the money is spent."""
+
+    at: Annotated[
+        float,
+        allows("a share, more than 0 and less than 1", gt=0, lt=1),
+        doc("Share of the limit."),
+    ]
+    model: Annotated[Word, doc("The model from there on.")]
+
+
 class LoopSettings(SettingsGroup, frozen=True):
     """Limits and order of work on a backlog (B §Configuration)."""
 
@@ -220,6 +294,10 @@ class LoopSettings(SettingsGroup, frozen=True):
             "also runs the tests named after the id of a task that says nothing else completes it."
         ),
     ] = "npm test -- --grep"
+    step_down: Annotated[
+        StepDownSettings | None,
+        doc("Change to a cheaper model when this share of the run's money is spent."),
+    ] = None
 
 
 class HookSettings(SettingsGroup, frozen=True):
@@ -333,6 +411,8 @@ class Settings(SettingsGroup, frozen=True):
         PositiveSeconds | None, doc("Seconds the agent may still work after the first Ctrl+C.")
     ] = None
     max_cost: Annotated[PositiveDollars | None, doc("Dollars after which the run ends.")] = None
+    pr: Annotated[PullSettings, doc("Pull requests for the work.")] = PullSettings()
+    ci: Annotated[CiSettings, doc("Continuous integration.")] = CiSettings()
     loop: Annotated[LoopSettings, doc("How `ralph tasks run` works through a backlog.")] = (
         LoopSettings()
     )
