@@ -8,6 +8,8 @@ from typing import Protocol
 
 from ralph.kernel.value import value
 
+MOST_ISSUES = 10_000
+
 
 @value
 class Project:
@@ -34,6 +36,7 @@ class Pull:
     base: str
     head: str = ""  # the commit at its top; may be a moment old
     state: PullState = PullState.OPEN
+    refused: tuple[str, ...] = ()  # labels and reviewers that the forge did not take
 
 
 @value
@@ -101,7 +104,9 @@ class Checks(Protocol):
 class Issues(Protocol):
     """Issues, each as the JSON that `ralph.formats.github` reads."""
 
-    def issues(self, repository: str, labels: tuple[str, ...]) -> str: ...
+    def issues(self, repository: str, labels: tuple[str, ...], state: str = "open") -> str:
+        """Those that have all these labels; `state` is open, closed or all. The newest come
+        first, and at most MOST_ISSUES."""
 
     def issue(self, repository: str, number: str) -> str: ...
 
