@@ -77,6 +77,10 @@ class GitHub:
             raise
         return text(found, "object", "sha")
 
+    def find(self, branch: str) -> Pull | None:
+        found = self._opened(Proposal(branch, base="", title="", body=""))
+        return None if found is None else _pull(found)
+
     def put(self, proposal: Proposal) -> Pull:
         proposal = replace(proposal, body=cut(proposal.body))
         found = self._opened(proposal)
