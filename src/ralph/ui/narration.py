@@ -335,6 +335,9 @@ def _step(fact: facts.Step, briefing: Briefing) -> Iterator[Line]:
         or (briefing.stories and fact.key in _OF_A_STORY)
     ):
         yield from _done_step(fact)
+    elif fact.key == facts.CI:
+        how, tone = ("passes", Tone.GOOD) if fact.ok else ("is red", Tone.BAD)
+        yield Line(f"CI {how}: {first_line(fact.detail)}", tone)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)

@@ -6,7 +6,7 @@ from typing import Protocol
 from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import CompleteClaim, said_failed
-from ralph.kernel.facts import Fact, Settled, Step
+from ralph.kernel.facts import Fact, Moved, Settled, Step
 from ralph.kernel.limits import Limits, least, left
 from ralph.kernel.ports import Committed, Gate, Policy, Ports, Publish, survey
 from ralph.kernel.prompt import cut_off, place
@@ -292,6 +292,8 @@ class SettleTask:
         if isinstance(answer, Continue):
             parked = self.limit(survey(ports, state, Boundary.CLOSING))
             answer = Park(f"{parked.why}, and CI is red", Cause.REVIEW) if parked else answer
+        if isinstance(answer, Continue):  # it goes on from what is published
+            yield Moved(ports.clock.now(), ports.world.checkpoint())
         yield from self._record(ports, state, "reopen", answer)
         if isinstance(answer, Park) and not self.publishing.parks:
             answer = answer.stop

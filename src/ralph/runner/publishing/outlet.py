@@ -18,6 +18,7 @@ from ralph.runner.publishing.pull_words import Account, Subject, body_of, title_
 from ralph.runner.publishing.settle import Pushed
 from ralph.text.redact import redact
 from ralph.ui.closing import proof_words
+from ralph.ui.paper.words import telling
 
 if TYPE_CHECKING:
     from ralph.settings.schema import PullSettings
@@ -54,6 +55,8 @@ class ForgeOutlet:
     def top(self, state: RunState) -> str:
         said = call(("rev-parse", "--verify", "--quiet", "HEAD"), self.scm.workspace, self._environ)
         top = state.commit or said.output.decode().strip()
+        if self.terms.mode is None:  # the run pushes by itself
+            return top
         base = self.to.remote.heads(self.to.base).get(self.to.base, "")
         return "" if not top or (base and self.to.remote.follows(top, base)) else top
 
@@ -132,10 +135,10 @@ class ForgeOutlet:
 def _account(state: RunState, report: str) -> Account:
     """What the work of this task, or of the whole run, took and what speaks for it."""
     verdict, spent, before = state.verdict, state.spent, state.spent_before_task
-    evidence = verdict.evidence if isinstance(verdict, Accept | Stop) else ()
+    evidence = telling(verdict.evidence) if isinstance(verdict, Accept | Stop) else ()
     known = spent.uncounted == before.uncounted
     return Account(
-        evidence,
+        tuple(evidence),
         proof_words(state),
         state.task_iteration or spent.iterations,
         spent.seconds - before.seconds,

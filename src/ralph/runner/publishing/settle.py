@@ -105,6 +105,8 @@ class _Publishing:
     def run(self, *, finished: bool) -> _Facts[Verdict | None]:
         commit = yield from self._ask(lambda: self._outlet.top(self._state))
         if not commit:
+            if self._state.step(PUSH) is None:
+                yield from self._tell(Step(self._now, PUSH, detail="nothing is new"))
             return None
         pull = None
         if self._how.opens:
@@ -179,7 +181,7 @@ class _Publishing:
     def _words_of(self, failed: tuple[Check, ...], commit: str) -> str:
         """What the agent is told: which jobs failed on which commit, and the ends of their logs."""
         names = listed([check.name for check in failed], _NAMED)
-        lines = [f"Continuous integration is red on commit {commit[:_SHORT_ID]}: {names}."]
+        lines = [f"{names} failed on commit {commit[:_SHORT_ID]} in continuous integration."]
         for check in failed[:_LOGS]:
             said = ", ".join(filter(None, (check.said, check.url)))
             lines += ["", f"{check.name}{': ' * bool(said)}{said}"]

@@ -1,6 +1,5 @@
 """Joins publishing to a run: what it needs is found before anything is paid, and then wired."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from ralph.git.remote import ORIGIN, Remote
 from ralph.git.scm import ScmCommand
 from ralph.kernel.ports import Gates
 from ralph.kernel.state import RunState
+from ralph.kernel.value import replace
 from ralph.runner.plan import Plan
 from ralph.runner.publishing.outlet import Destination, ForgeOutlet
 from ralph.runner.publishing.pull_words import Subject
@@ -78,7 +78,7 @@ def publication(
         run.start,
     )
     outlet = ForgeOutlet(
-        to, settings.pr, scm, branch or (lambda _: here), about, partial(_report, run), below
+        to, settings.pr, scm, branch or (lambda _: here), about, partial(_report, plan, run), below
     )
     ci = settings.ci
     terms = Terms(ci.required, ci.neutral, ci.skipped, ci.start)
@@ -93,13 +93,17 @@ def publication(
     )
 
 
-def _report(run: RunContext) -> str:
+def _report(plan: Plan[Any], run: RunContext) -> str:
     """The report of the run so far, as Markdown."""
-    from ralph.journal.runs import Run
+    from ralph.journal.runs import Run, look_again
     from ralph.runner.showing.recaps import beside_of
     from ralph.ui.paper.markdown import markdown
     from ralph.ui.recap.gather import recap_of
 
-    above = os.path.dirname(os.path.dirname(run.directory))
-    this = Run(run.name, above)
-    return markdown([recap_of(this, time.time(), beside_of(this, os.environ))])
+    this = Run(run.name, plan.project)
+    if plan.lead:
+        lead = Run(plan.lead, plan.project)
+        this = Run(run.name, lead.directory, lead=lead)
+    recap = recap_of(look_again(this), time.time(), beside_of(this, plan.environ))
+    # It is about to say what is left, which is nothing once this is merged.
+    return markdown([replace(recap, outcome="", left=(), next=())])
