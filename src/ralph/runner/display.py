@@ -156,6 +156,8 @@ class Display:
             notes = [*notes, *filter(None, [size_note(plan.state_root)])]
             if plan.branch is not None:
                 console.note(plan.branch.words())
+            if plan.destination is not None:
+                console.note(plan.destination.words())
         for note in notes:
             console.note(note)
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from ralph.errors import RalphError
-from ralph.forge.port import Check, Checks, Proposal, Pulls, PullState
+from ralph.forge.port import Check, Checks, Project, Proposal, Pulls, PullState
 from ralph.git.remote import Remote
 from ralph.git.repository import call, clean_environ
 from ralph.git.scm import ScmCommand
@@ -37,7 +37,16 @@ class Destination:
     forge: Forge
     remote: Remote
     base: str
-    default: str  # the forge's default branch
+    project: Project
+    mode: str = ""  # how pull requests are made; "" for none
+    hears: bool = True  # CI's word counts
+
+    def words(self) -> str:
+        """For people, before the first turn."""
+        ci = "complete when CI is green" if self.hears else "CI is not asked"
+        if not self.mode:
+            return f"CI: {self.project.name}; {ci}"
+        return f"Pull requests: {self.mode}, into {self.base} of {self.project.name}; {ci}"
 
 
 @value
@@ -69,7 +78,7 @@ class ForgeOutlet:
 
     def propose(self, state: RunState, commit: str, now: float) -> Published:
         subject, base = self.about(state), self._base(state)
-        closes = base == self.to.default
+        closes = base == self.to.project.default_branch
         account = _account(state, self._told())
         branch = self.branch(state)
         pull = self.to.forge.put(
@@ -85,7 +94,7 @@ class ForgeOutlet:
         )
         if subject.issue and not closes:
             words = f"A merge into {base} does not close {subject.issue}: only one into"
-            self.to.forge.comment(pull.number, f"{words} {self.to.default} does.")
+            self.to.forge.comment(pull.number, f"{words} {self.to.project.default_branch} does.")
         return Published(now, state.task, branch, base, pull.number, pull.url, commit)
 
     def moved(self, pull: Published) -> str:

@@ -237,7 +237,9 @@ class _Publishing:
 
     def _rest(self, seconds: float, why: str) -> _Facts[None]:
         """Sleep; the time is not spent, and the wake time is on disk."""
-        if self._state.waited + seconds > self._how.max_wait:
+        state = self._state
+        waited = state.waited + (self._now - state.time if state.resting else 0.0)
+        if waited + seconds > self._how.max_wait:
             raise _OverdueError(f"waiting used up ({duration(self._how.max_wait)}): {why}")
         until = self._now + seconds
         yield from self._tell(Resting(self._now, until, why))

@@ -49,7 +49,8 @@ def destination(settings: Settings, workspace: str, environ: Mapping[str, str]) 
     if base not in there:
         message = f"{ORIGIN} has no branch {base} that pull requests could be for"
         raise ConfigError(message, f"Push it: git push {ORIGIN} {base}. Or name another: --base")
-    return Destination(forge, remote, base, project.default_branch)
+    hears = settings.ci.enabled is not False
+    return Destination(forge, remote, base, project, settings.pr.mode or "", hears)
 
 
 def publication(
@@ -82,11 +83,10 @@ def publication(
     )
     ci = settings.ci
     terms = Terms(ci.required, ci.neutral, ci.skipped, ci.start)
-    hears = ci.enabled is not False
     return Publication(
         outlet,
         law,
-        Hearing(terms, ci.poll, ci.repairs) if hears else None,
+        Hearing(terms, ci.poll, ci.repairs) if to.hears else None,
         settings.max_wait,
         opens=settings.pr.mode is not None,
         merges=settings.pr.merge,
