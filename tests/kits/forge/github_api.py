@@ -167,6 +167,7 @@ def request_reviews(forge: FakeForge, sent: Sent, repository: str, number: str) 
     if not (pull := pull_of(forge, number)):
         return NOT_FOUND
     people, teams = sent.body.get("reviewers", []), sent.body.get("team_reviewers", [])
+    people = [name.lower() for name in people]
     if set(people) - set(forge.users) or set(teams) - set(forge.teams):
         words = "Reviews may only be requested from collaborators."
         return Reply(422, {"message": f"{words} One or more is not a collaborator."})
