@@ -1,6 +1,7 @@
 """The checks of one commit: all of them, each once, and nobody else's."""
 
 import pytest
+from forge_support import bare, github, gitlab, head, push
 
 from kits.forge import (
     FakeForge,
@@ -18,6 +19,8 @@ from kits.forge import (
 from ralph.errors import ForgeError
 from ralph.forge.port import CheckState as State
 from ralph.text.redact import know
+
+__all__ = ["bare", "github", "gitlab", "head", "push"]
 
 
 def looked(forge: FakeForge, commit: str) -> list[tuple[str, State]]:

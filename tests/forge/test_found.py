@@ -223,7 +223,9 @@ def test_gh_is_asked_without_the_tokens_of_the_environment(repo: Path, tmp_path:
     program.chmod(0o755)
     environ = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "GH_TOKEN": "a", "GITHUB_TOKEN": "b", "GH_ENTERPRISE_TOKEN": "c",
+        "GH_TOKEN": "a",
+        "GITHUB_TOKEN": "b",
+        "GH_ENTERPRISE_TOKEN": "c",
     }
     subprocess.run(["git", "remote", "add", "origin", "git@github.corp.test:o/r"], check=True)
     assert forge_of(environ, str(repo)).service.authorization == "Bearer kept"

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from forge_support import bare, forge, github
 
 from kits.forge import FakeForge, client
 from ralph.errors import ConfigError, ForgeError
 from ralph.forge import http as forge_http
 from ralph.forge.http import Secret, Service, address
 from ralph.kernel.value import replace
+
+__all__ = ["bare", "forge", "github"]
 
 Slept = list[float]
 

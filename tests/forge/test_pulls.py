@@ -1,11 +1,14 @@
 """Pull requests at the forge: one for a branch, whatever happens."""
 
 import pytest
+from forge_support import bare, forge, github, head, push
 
 from kits.forge import FakeForge, PullRequest, client
 from ralph.errors import ForgeError
 from ralph.forge.port import Project, Proposal, Pull, PullState
 from ralph.kernel.value import replace
+
+__all__ = ["bare", "forge", "github", "head", "push"]
 
 PROPOSAL = Proposal("ralph/a", "main", "Add a", "It adds a.\n\nCloses #1")
 

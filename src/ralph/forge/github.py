@@ -268,15 +268,15 @@ class GitHub:
         plain_labels = [label for label in labels if "," not in label]  # a comma parts two labels
         odd = {label.lower() for label in labels} - {label.lower() for label in plain_labels}
         query = urlencode({"state": state, "labels": ",".join(plain_labels), "per_page": 100})
-        found: list[Json] = []
+        found: dict[int, Json] = {}  # one that moved while they were listed may come twice
         for page in self.service.pages(f"repos/{quote(repository)}/issues?{query}"):
             for one in objects(page):
                 have = {name.lower() for name in names(one.get("labels"), "name")}
                 if "pull_request" not in one and odd <= have:
-                    found.append(_issue(one))
+                    found.setdefault(number(one, "number"), _issue(one))
             if len(found) >= MOST_ISSUES:
                 break
-        return json.dumps(found[:MOST_ISSUES])
+        return json.dumps([*found.values()][:MOST_ISSUES])
 
     def issue(self, repository: str, number: str) -> str:
         found = self.service.get(f"repos/{quote(repository)}/issues/{quote(number)}")
@@ -342,9 +342,9 @@ def _check(run: Json) -> Check:
 
 
 def _issue(found: Json) -> Json:
-    """An issue as `gh` shows it, which is what our format reads and tasks remember."""
+    """An issue as `gh` shows it, in its order: that is what our format reads and tasks remember."""
     milestone = found.get("milestone")
-    return {
+    issue = {
         "number": number(found, "number"),
         "title": text(found, "title"),
         "body": text(found, "body"),
@@ -364,6 +364,7 @@ def _issue(found: Json) -> Json:
         "updatedAt": text(found, "updated_at"),
         "closedAt": text(found, "closed_at") or None,
     }
+    return dict(sorted(issue.items()))
 
 
 def _parts(found: object, *keys: str) -> Iterable[Json]:

@@ -201,12 +201,13 @@ class GitLab:
     def issues(self, repository: str, labels: tuple[str, ...], state: str = "open") -> str:
         named = {"open": "opened"}.get(state, state)
         query = urlencode({"state": named, "labels": ",".join(labels), "per_page": 100})
-        found: list[Json] = []
+        found: dict[int, Json] = {}
         for page in self.service.pages(f"{_place(repository)}/issues?{query}"):
-            found += map(_issue, objects(page))
+            for one in objects(page):
+                found.setdefault(number(one, "iid"), _issue(one))
             if len(found) >= MOST_ISSUES:
                 break
-        return json.dumps(found[:MOST_ISSUES])
+        return json.dumps([*found.values()][:MOST_ISSUES])
 
     def issue(self, repository: str, number: str) -> str:
         found = self.service.get(f"{_place(repository)}/issues/{quote(number)}")

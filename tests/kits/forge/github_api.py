@@ -25,7 +25,8 @@ def reply(forge: FakeForge, sent: Sent) -> Reply:
     repository, rest = found[1], found[2] or ""
     for method, pattern, answer in ROUTES:
         match = re.fullmatch(pattern, rest)
-        of_all = pattern.startswith("/issues")
+        homes = {forge.repository.lower(), *(one.repository.lower() for one in forge.issues)}
+        of_all = pattern.startswith("/issues") and repository.lower() in homes
         known = repository.lower() == forge.repository.lower() or of_all
         if method == sent.method and match and known:
             return answer(forge, sent, repository, *match.groups())
