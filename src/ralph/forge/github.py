@@ -46,6 +46,8 @@ _STATUSES = {"success": CheckState.PASSED, "pending": CheckState.PENDING}
 _TAIL = 1 << 18  # bytes of a log
 _ACTIONS = "github-actions"
 _REFUSED = (400, 403, 404, 410, 422)
+# After which it may be there: it was made without an answer, or by somebody else meanwhile.
+_UNCLEAR = (0, 422, *range(500, 600))
 _GONE_ON = "Base branch was modified"  # what GitHub says where trying again helps
 
 
@@ -84,10 +86,7 @@ class GitHub:
             try:
                 found = self._post(proposal)
             except ForgeError as error:
-                # It may have been made although no answer came, or by somebody else meanwhile.
-                found = (
-                    self._opened(proposal) if error.status in (0, 422, *range(500, 600)) else None
-                )
+                found = self._opened(proposal) if error.status in _UNCLEAR else None
                 if found is None:
                     raise
         found = self._patched(found, proposal)

@@ -34,6 +34,8 @@ _RUNNING = (
     *("running", "canceling", "scheduled"),
 )
 _PASSING = ("unchecked", "checking", "preparing", "approvals_syncing", "ci_still_running")
+# After which it may be there: it was made without an answer, or by somebody else meanwhile.
+_UNCLEAR = (0, 409, *range(500, 600))
 _STATES = {
     "opened": PullState.OPEN,
     "locked": PullState.OPEN,  # while it is being merged
@@ -76,12 +78,7 @@ class GitLab:
             try:
                 found = self._post(proposal)
             except ForgeError as error:
-                # It may have been made although no answer came, or by somebody else meanwhile.
-                found = (
-                    self._opened(proposal)
-                    if error.status in (0, 409) or error.status >= 500
-                    else None
-                )
+                found = self._opened(proposal) if error.status in _UNCLEAR else None
                 if found is None:
                     raise
         return self._put(found, proposal)
