@@ -46,6 +46,8 @@ _STATUSES = {"success": CheckState.PASSED, "pending": CheckState.PENDING}
 _TAIL = 1 << 18  # bytes of a log
 _ACTIONS = "github-actions"
 _REFUSED = (400, 403, 404, 410, 422)
+# After which it may be there: it was made without an answer, or by somebody else meanwhile.
+_UNCLEAR = (0, 422, *range(500, 600))
 _GONE_ON = "Base branch was modified"  # what GitHub says where trying again helps
 
 
@@ -88,10 +90,7 @@ class GitHub:
             try:
                 found = self._post(proposal)
             except ForgeError as error:
-                # It may have been made although no answer came, or by somebody else meanwhile.
-                found = (
-                    self._opened(proposal) if error.status in (0, 422, *range(500, 600)) else None
-                )
+                found = self._opened(proposal) if error.status in _UNCLEAR else None
                 if found is None:
                     raise
         found = self._patched(found, proposal)
@@ -272,15 +271,15 @@ class GitHub:
         plain_labels = [label for label in labels if "," not in label]  # a comma parts two labels
         odd = {label.lower() for label in labels} - {label.lower() for label in plain_labels}
         query = urlencode({"state": state, "labels": ",".join(plain_labels), "per_page": 100})
-        found: list[Json] = []
+        found: dict[int, Json] = {}  # one that moved while they were listed may come twice
         for page in self.service.pages(f"repos/{quote(repository)}/issues?{query}"):
             for one in objects(page):
                 have = {name.lower() for name in names(one.get("labels"), "name")}
                 if "pull_request" not in one and odd <= have:
-                    found.append(_issue(one))
+                    found.setdefault(number(one, "number"), _issue(one))
             if len(found) >= MOST_ISSUES:
                 break
-        return json.dumps(found[:MOST_ISSUES])
+        return json.dumps([*found.values()][:MOST_ISSUES])
 
     def issue(self, repository: str, number: str) -> str:
         found = self.service.get(f"repos/{quote(repository)}/issues/{quote(number)}")
@@ -346,9 +345,9 @@ def _check(run: Json) -> Check:
 
 
 def _issue(found: Json) -> Json:
-    """An issue as `gh` shows it, which is what our format reads and tasks remember."""
+    """An issue as `gh` shows it, in its order: that is what our format reads and tasks remember."""
     milestone = found.get("milestone")
-    return {
+    issue = {
         "number": number(found, "number"),
         "title": text(found, "title"),
         "body": text(found, "body"),
@@ -368,6 +367,7 @@ def _issue(found: Json) -> Json:
         "updatedAt": text(found, "updated_at"),
         "closedAt": text(found, "closed_at") or None,
     }
+    return dict(sorted(issue.items()))
 
 
 def _parts(found: object, *keys: str) -> Iterable[Json]:

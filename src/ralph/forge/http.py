@@ -33,6 +33,15 @@ _MOST_REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
 
 
+class Secret(str):
+    """A text that does not show itself where a value is shown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'[redacted]'"
+
+
 @value
 class Answer:
     """A good answer; `found` is its JSON, None where it was not asked for or there is none."""
@@ -49,7 +58,7 @@ class Service:
     name: str
     url: str
     headers: Mapping[str, str]
-    authorization: str = ""  # "" for whatever everybody may read
+    authorization: str = ""  # a Secret; "" for whatever everybody may read
     source: str = ""  # of the token, in words
     login: str = ""  # what to type to get in
     rights: str = ""  # that a token needs
@@ -231,7 +240,7 @@ def address(url: str, name: str) -> str:
     none that a token may be sent to."""
     try:
         parts = urlsplit(url.strip())
-        plain_text = url.isascii() and url.isprintable() and parts.port != 0
+        plain_text = url.isascii() and url.isprintable() and " " not in url and parts.port != 0
     except ValueError:
         parts, plain_text = urlsplit(""), False
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_local(parts.hostname))

@@ -353,8 +353,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
         data = b"" if reply.body is None else text.encode()
-        self.send_response(reply.status)
+        self.send_response_only(reply.status)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+        headers["Date"] = self.date_time_string()
         for name, held in {**headers, "Connection": "close", **reply.headers}.items():
             self.send_header(name, held)
         self.end_headers()

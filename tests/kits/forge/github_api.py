@@ -25,7 +25,8 @@ def reply(forge: FakeForge, sent: Sent) -> Reply:
     repository, rest = found[1], found[2] or ""
     for method, pattern, answer in ROUTES:
         match = re.fullmatch(pattern, rest)
-        of_all = pattern.startswith("/issues")
+        homes = {forge.repository.lower(), *(one.repository.lower() for one in forge.issues)}
+        of_all = pattern.startswith("/issues") and repository.lower() in homes
         known = repository.lower() == forge.repository.lower() or of_all
         if method == sent.method and match and known:
             return answer(forge, sent, repository, *match.groups())
@@ -167,6 +168,7 @@ def request_reviews(forge: FakeForge, sent: Sent, repository: str, number: str) 
     if not (pull := pull_of(forge, number)):
         return NOT_FOUND
     people, teams = sent.body.get("reviewers", []), sent.body.get("team_reviewers", [])
+    people = [name.lower() for name in people]
     if set(people) - set(forge.users) or set(teams) - set(forge.teams):
         words = "Reviews may only be requested from collaborators."
         return Reply(422, {"message": f"{words} One or more is not a collaborator."})

@@ -39,14 +39,27 @@ def push(bare: Path) -> Push:
     return pushed
 
 
-@pytest.fixture(params=["github"])
+@pytest.fixture(params=["github", "gitlab"])
 def forge(bare: Path, request: pytest.FixtureRequest) -> Iterator[FakeForge]:
+    """Each of them."""
     with FakeForge(bare, kind=request.param) as fake:
         yield fake
 
 
 @pytest.fixture
-def head(push: Push, forge: FakeForge) -> str:
+def github(bare: Path) -> Iterator[FakeForge]:
+    with FakeForge(bare) as fake:
+        yield fake
+
+
+@pytest.fixture
+def gitlab(bare: Path) -> Iterator[FakeForge]:
+    with FakeForge(bare, repository="acme/tools/shop", kind="gitlab") as fake:
+        yield fake
+
+
+@pytest.fixture
+def head(push: Push) -> str:
     """The commit of the branch ralph/a."""
     return push("ralph/a")
 
