@@ -46,7 +46,9 @@ class Shop(Project):
 
 
 @contextmanager
-def forge_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
+def forge_at(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str = "github"
+) -> Iterator[FakeForge]:
     """A forge for the repository there, whose branch becomes `main`."""
     bare = path.parent / "origin.git"
     for words in (
@@ -55,17 +57,20 @@ def forge_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]
         ("git", "-C", str(path), "push", "-q", "origin", "HEAD:main"),
     ):
         subprocess.run(words, check=True)
-    with FakeForge(bare) as forge:
+    with FakeForge(bare, kind=kind) as forge:
         for name, text in forge.environ.items():
             monkeypatch.setenv(name, text)
         yield forge
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    """A project whose first commit is pushed."""
+def shop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Shop]:
+    """A project whose first commit is pushed, at GitHub unless a test says otherwise."""
     path = tmp_path / "project"
     path.mkdir()
     project = Shop(path, monkeypatch)
-    with forge_at(path, monkeypatch) as project.forge:
+    kind = getattr(request, "param", "github")
+    with forge_at(path, monkeypatch, kind) as project.forge:
         yield project

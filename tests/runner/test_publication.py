@@ -224,7 +224,8 @@ def test_whoever_is_killed_at_any_fact_comes_to_the_same_end(
     whole = undisturbed.play()
     for number in range(1, len(whole.facts) + 1):
         story = Story(FakeOutlet(pictures))
-        journal = MemoryJournal(**{"killed_before" if before else "killed_after": number})
+        journal = MemoryJournal()
+        setattr(journal, "killed_before" if before else "killed_after", number)
         with pytest.raises(KilledError):
             story.play(journal=journal)
         state = fold(replay(journal.facts), Resumed(story.clock.now(), 2))

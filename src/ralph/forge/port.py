@@ -57,9 +57,6 @@ class Pulls(Protocol):
 
     def project(self) -> Project: ...
 
-    def head(self, branch: str) -> str:
-        """The commit of a branch; "" if there is no such branch."""
-
     def find(self, branch: str) -> Pull | None:
         """The open pull request for a branch."""
 
