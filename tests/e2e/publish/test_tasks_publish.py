@@ -82,6 +82,18 @@ def test_what_stays_red_is_left_to_a_person(shop: Shop) -> None:
     assert shop.forge.head("ralph/T1") == shop.git("rev-parse", "HEAD^").strip()
 
 
+def test_nothing_is_stacked_on_what_is_red(shop: Shop) -> None:
+    """An agent that asks instead of repairing leaves the stack to a person."""
+    shop.settings(ci=QUICK)
+    shop.tasks(*TWO)
+    shop.forge.ci("*", [[failed("build")]])
+    script = f'echo $n >> a; [ $n = 1 ] && {COMPLETE} || echo "<promise>BLOCKED: how?</promise>"'
+    done = shop.run(script, "--pr", "stacked")
+    assert done.code == 3, done.err
+    assert shop.task("T1")["question"] == "how?"
+    assert shop.turns("T2") == 0
+
+
 @pytest.mark.parametrize(
     ("pictures", "settings", "code", "words"),
     [
