@@ -3,10 +3,10 @@
 import http.server
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from forge_support import bare, forge, github
 
 from kits.forge import FakeForge, client
 from ralph.errors import ConfigError, ForgeError
@@ -14,9 +14,20 @@ from ralph.forge import http as forge_http
 from ralph.forge.http import Secret, Service, address
 from ralph.kernel.value import replace
 
-__all__ = ["bare", "forge", "github"]
-
 Slept = list[float]
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def forge(workspace: Path, request: pytest.FixtureRequest) -> Iterator[FakeForge]:
+    """Each of them, without a repository."""
+    with FakeForge(workspace, kind=request.param) as fake:
+        yield fake
+
+
+@pytest.fixture
+def github(workspace: Path) -> Iterator[FakeForge]:
+    with FakeForge(workspace) as fake:
+        yield fake
 
 
 @pytest.fixture
