@@ -142,7 +142,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
         there.project()
     name = "GITHUB_TOKEN" if forge.kind == "github" else "GITLAB_TOKEN"
     assert error.value.status == 401
-    assert f"does not let in the token of {name}: Bad credentials" in error.value.message
+    assert f"does not let in the token from {name}: Bad credentials" in error.value.message
     assert "auth login" in error.value.remedy
     assert slept == []
 
@@ -158,7 +158,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
             "pull_requests=write",
         ),
         (403, {"X-GitHub-SSO": "required; url=https://a/b"}, "GET", "single sign-on: https://a/b"),
-        (404, {}, "knows no GET", "that the token of"),
+        (404, {}, "finds nothing at /", "that the token from"),
         (422, {}, "\\(422\\): trouble", ""),
     ],
 )

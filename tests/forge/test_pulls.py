@@ -36,7 +36,7 @@ def test_a_second_proposal_changes_the_first(forge: FakeForge, head: str) -> Non
 
 def test_one_that_was_closed_or_is_of_a_fork_is_not_ours(forge: FakeForge, head: str) -> None:
     forge.pulls.append(PullRequest(7, "ralph/a", "main", "Old", state="closed"))
-    forge.pulls.append(PullRequest(8, "ralph/a", "main", "Of a fork", home="evil/shop"))
+    forge.pulls.append(PullRequest(8, "ralph/a", "main", "Of a fork", home="acme/fork"))
     forge.pulls.append(PullRequest(9, "ralph/ab", "main", "Another"))
     assert client(forge).put(PROPOSAL).number == 10
 
