@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -180,7 +181,22 @@ class GitLab:
             if error.status == 404 and "commit not found" in error.message.lower():
                 return ()  # it is too new for who answers
             raise
-        return each_once(map(_check, latest.values()))
+        found = [*map(_check, latest.values())]
+        ended = not any(check.state in (CheckState.PENDING, CheckState.FAILED) for check in found)
+        if found and ended:
+            found += self._unfinished(commit)
+        return each_once(found)
+
+    def _unfinished(self, commit: str) -> Iterator[Check]:
+        """The pipelines that are not at their end although all their jobs are: they may have been
+        made later than what others have said."""
+        query = urlencode({"sha": commit, "per_page": 100})
+        for page in self.service.pages(f"{self._here}/pipelines?{query}"):
+            for pipeline in objects(page):
+                is_open = text(pipeline, "status") in _RUNNING
+                if is_open and text(pipeline, "sha") == commit:
+                    name = f"(pipeline {number(pipeline, 'id')})"
+                    yield Check(name, CheckState.PENDING, text(pipeline, "web_url"))
 
     def log(self, check: Check) -> str:
         if not check.log.isdecimal():

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from kits.forge.fake import WHEN, FakeForge, Issue, PullRequest, Reply, Sent, newest_first, paged
-from kits.forge.pictures import Run, Status
+from kits.forge.pictures import Run, Status, Suites
 
 Json = dict[str, Any]
 NOT_FOUND = Reply(404, {"message": "404 Not Found"})
@@ -196,6 +196,16 @@ def statuses(forge: FakeForge, sent: Sent, repository: str, commit: str) -> Repl
     return Reply(200, found, headers)
 
 
+def pipelines(forge: FakeForge, sent: Sent, repository: str) -> Reply:
+    commit = sent.query["sha"]
+    picture = forge.looked(commit, anew=False)
+    numbers = {n for one in picture if isinstance(one, Suites) for n in one.numbers}
+    rows = [{"id": number, "sha": commit, "status": "running"} for number in sorted(numbers)]
+    rows.append({"id": 99, "sha": commit, "status": "success"})
+    found, headers = paged(forge, sent, rows)
+    return Reply(200, found, headers)
+
+
 def trace(forge: FakeForge, sent: Sent, repository: str, number: str) -> Reply:
     log = forge.logs.get(int(number))
     return Reply(200, log, {"Content-Type": "text/plain"}) if log else NOT_FOUND
@@ -282,6 +292,7 @@ ROUTES: list[tuple[str, str, Answer]] = [
     ("PUT", r"/merge_requests/(\d+)", change_pull),
     ("PUT", r"/merge_requests/(\d+)/merge", merge),
     ("GET", r"/repository/commits/([0-9a-f]+)/statuses", statuses),
+    ("GET", "/pipelines", pipelines),
     ("GET", r"/jobs/(\d+)/trace", trace),
     ("GET", "/issues", issues),
     ("GET", r"/issues/(\d+)", get_issue),
