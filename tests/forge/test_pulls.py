@@ -13,14 +13,15 @@ __all__ = ["bare", "forge", "github", "head", "push"]
 PROPOSAL = Proposal("ralph/a", "main", "Add a", "It adds a.\n\nCloses #1")
 
 
-def test_the_project_and_the_top_of_a_branch(forge: FakeForge, head: str) -> None:
+def test_the_project_and_the_open_pull_request_of_a_branch(forge: FakeForge, head: str) -> None:
     there = client(forge)
     project = there.project()
     assert project.name == "acme/shop"
     assert project.default_branch == "main"
     assert isinstance(project, Project)
-    assert there.head("ralph/a") == head
-    assert there.head("ralph") == there.head("ralph/none") == ""
+    assert there.find("ralph/a") is None
+    assert there.find("ralph") is None
+    assert there.put(PROPOSAL) == there.find("ralph/a")
 
 
 def test_a_second_proposal_changes_the_first(forge: FakeForge, head: str) -> None:

@@ -70,14 +70,9 @@ class GitHub:
         url = text(found, "html_url")
         return Project(text(found, "full_name"), text(found, "default_branch"), url)
 
-    def head(self, branch: str) -> str:
-        try:
-            found = self.service.get(f"{self._here}/git/ref/heads/{quote(branch)}")
-        except ForgeError as error:
-            if error.status in (404, 409):  # 409: nothing at all is there
-                return ""
-            raise
-        return text(found, "object", "sha")
+    def find(self, branch: str) -> Pull | None:
+        found = self._opened(Proposal(branch, base="", title="", body=""))
+        return None if found is None else _pull(found)
 
     def put(self, proposal: Proposal) -> Pull:
         proposal = replace(proposal, body=cut(proposal.body))

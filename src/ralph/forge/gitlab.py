@@ -63,14 +63,9 @@ class GitLab:
         name, branch = text(found, "path_with_namespace"), text(found, "default_branch")
         return Project(name, branch, text(found, "web_url"))
 
-    def head(self, branch: str) -> str:
-        try:
-            place = f"{self._here}/repository/branches/{quote(branch, safe='')}"
-            return text(self.service.get(place), "commit", "id")
-        except ForgeError as error:
-            if error.status == 404:
-                return ""
-            raise
+    def find(self, branch: str) -> Pull | None:
+        found = self._opened(Proposal(branch, base="", title="", body=""))
+        return None if found is None else _pull(found)
 
     def put(self, proposal: Proposal) -> Pull:
         proposal = replace(proposal, body=cut(proposal.body, _LONGEST_BODY))

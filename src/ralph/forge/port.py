@@ -57,8 +57,8 @@ class Pulls(Protocol):
 
     def project(self) -> Project: ...
 
-    def head(self, branch: str) -> str:
-        """The commit of a branch; "" if there is no such branch."""
+    def find(self, branch: str) -> Pull | None:
+        """The open pull request for a branch."""
 
     def put(self, proposal: Proposal) -> Pull:
         """Open a pull request, or let the one that is open for that branch say this."""

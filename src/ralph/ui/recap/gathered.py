@@ -112,7 +112,7 @@ class Gathered:
             outcome=shown(closing.outcome or _outcome(report)),
             pending=_pending(report),
             problem=shown(seen.problem or _stays_paused(report)),
-            wake_at=state.wake if report.life is Life.WAITING else None,
+            wake_at=state.wakes if report.life is Life.WAITING else None,
             spent=_money(report),
             done=_lines(closing.done),
             left=_lines(closing.left),
