@@ -49,12 +49,6 @@ def project(forge: FakeForge, sent: Sent, repository: str) -> Reply:
     )
 
 
-def ref(forge: FakeForge, sent: Sent, repository: str, branch: str) -> Reply:
-    head = forge.head(branch)
-    found = {"ref": f"refs/heads/{branch}", "object": {"type": "commit", "sha": head}}
-    return Reply(200, found) if head else NOT_FOUND
-
-
 # -------------------------------------------------------------------- pull requests
 
 
@@ -381,7 +375,6 @@ def add_comment(forge: FakeForge, sent: Sent, repository: str, number: str) -> R
 Answer = Callable[..., Reply]
 ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "", project),
-    ("GET", r"/git/ref/heads/(.+)", ref),
     ("GET", "/pulls", pulls),
     ("POST", "/pulls", open_pull),
     ("GET", r"/pulls/(\d+)", get_pull),

@@ -49,13 +49,6 @@ def project(forge: FakeForge, sent: Sent, repository: str) -> Reply:
     )
 
 
-def branch(forge: FakeForge, sent: Sent, repository: str, name: str) -> Reply:
-    head = forge.head(name)
-    if not head:
-        return Reply(404, {"message": "404 Branch Not Found"})
-    return Reply(200, {"name": name, "commit": {"id": head, "short_id": head[:8]}})
-
-
 # -------------------------------------------------------------------- merge requests
 
 
@@ -285,7 +278,6 @@ def add_note(forge: FakeForge, sent: Sent, repository: str, kind: str, number: s
 Answer = Callable[..., Reply]
 ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "", project),
-    ("GET", r"/repository/branches/([^/]+)", branch),
     ("GET", "/merge_requests", pulls),
     ("POST", "/merge_requests", open_pull),
     ("GET", r"/merge_requests/(\d+)", get_pull),
