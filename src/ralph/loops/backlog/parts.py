@@ -140,6 +140,6 @@ def _settlement(
         Telling(file, partial(Trackers, open_issues=opener(*where, starter=run.start)), run.tell),
         retries=1 if settings.loop.on_failure == "retry" else 0,
         layered=plan.sandbox is not None and plan.sandbox.can.rollback,
-        by_pull=plan.settings.pr.mode is not None,
+        by_pull=plan.destination.forge.name if plan.destination else "",
         alone=not (plan.work.hooks or any(msgspec.to_builtins(settings.hooks).values())),
     )

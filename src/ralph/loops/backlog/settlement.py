@@ -63,7 +63,7 @@ class TaskSettlement:
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
     alone: bool = False  # nothing of the user's runs between two tasks
-    by_pull: bool = False  # a pull request of its own carries a task, and closes its issue
+    by_pull: str = ""  # the forge whose pull requests carry the tasks, if any do
 
     @property
     def _run(self) -> str:
@@ -323,8 +323,8 @@ class TaskSettlement:
         return replace(made, said=subject if made.commit != since.head else "")
 
     def sync(self, state: RunState) -> tuple[bool, str]:
-        if self.by_pull and repository_of(self._task(state)):
-            return True, ""  # a merge closes it
+        if self.by_pull == "GitHub" and repository_of(self._task(state)):
+            return True, ""  # a merge closes the issue
         return self.telling.sync(state.task)
 
     def reopen(self, tasks: tuple[str, ...]) -> None:
