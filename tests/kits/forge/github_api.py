@@ -106,6 +106,8 @@ def open_pull(forge: FakeForge, sent: Sent, repository: str) -> Reply:
         return invalid("Draft pull requests are not supported in this repository.")
     if len(body.get("body") or "") > 65_536:
         return invalid("body is too long (maximum is 65536 characters)")
+    if len(body["title"]) > 256:
+        return invalid("title is too long (maximum is 256 characters)")
     pull = PullRequest(
         *(forge.number(), branch, base, body["title"], body.get("body") or ""),
         draft=bool(body.get("draft")),

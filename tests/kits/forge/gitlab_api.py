@@ -109,6 +109,8 @@ def open_pull(forge: FakeForge, sent: Sent, repository: str) -> Reply:
         return Reply(422, {"message": {"branch_conflict": [words]}})
     if len(body.get("description", "")) > 1_048_576:
         return Reply(400, {"message": {"description": ["is too long"]}})
+    if len(body["title"]) > 255:
+        return Reply(400, {"message": {"title": ["is too long (maximum is 255 characters)"]}})
     pull = PullRequest(forge.number(), source, target, "", body.get("description", ""))
     titled(pull, body["title"])
     forge.pulls.append(pull)
