@@ -217,6 +217,13 @@ def test_jobs_and_statuses_of_that_commit_alone(gitlab: FakeForge, head: str) ->
     assert looked(gitlab, "0" * 40) == []
 
 
+def test_a_pipeline_that_is_not_at_its_end_is_pending(gitlab: FakeForge, head: str) -> None:
+    """Somebody else was quicker than GitLab."""
+    gitlab.ci("ralph/a", [[status("cla"), Suites((7,))], [status("cla"), passed("test")]])
+    assert looked(gitlab, head) == [("(pipeline 7)", State.PENDING), ("cla", State.PASSED)]
+    assert looked(gitlab, head) == [("cla", State.PASSED), ("test", State.PASSED)]
+
+
 def test_the_trace_of_a_job(gitlab: FakeForge, head: str) -> None:
     log = "\x1b[0Ksection_start:1560896352:step\r\x1b[0KRunning\n\x1b[31;1mERROR: no\x1b[0m\n"
     log += "\x1b[0Ksection_end:1560896353:step\r\x1b[0K"

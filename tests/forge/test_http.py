@@ -3,10 +3,10 @@
 import http.server
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from forge_support import bare, forge, github
 
 from kits.forge import FakeForge, client
 from ralph.errors import ConfigError, ForgeError
@@ -14,9 +14,20 @@ from ralph.forge import http as forge_http
 from ralph.forge.http import Secret, Service, address
 from ralph.kernel.value import replace
 
-__all__ = ["bare", "forge", "github"]
-
 Slept = list[float]
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def forge(workspace: Path, request: pytest.FixtureRequest) -> Iterator[FakeForge]:
+    """Each of them, without a repository."""
+    with FakeForge(workspace, kind=request.param) as fake:
+        yield fake
+
+
+@pytest.fixture
+def github(workspace: Path) -> Iterator[FakeForge]:
+    with FakeForge(workspace) as fake:
+        yield fake
 
 
 @pytest.fixture
@@ -131,7 +142,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
         there.project()
     name = "GITHUB_TOKEN" if forge.kind == "github" else "GITLAB_TOKEN"
     assert error.value.status == 401
-    assert f"does not let in the token of {name}: Bad credentials" in error.value.message
+    assert f"does not let in the token from {name}: Bad credentials" in error.value.message
     assert "auth login" in error.value.remedy
     assert slept == []
 
@@ -147,7 +158,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
             "pull_requests=write",
         ),
         (403, {"X-GitHub-SSO": "required; url=https://a/b"}, "GET", "single sign-on: https://a/b"),
-        (404, {}, "knows no GET", "that the token of"),
+        (404, {}, "finds nothing at /", "that the token from"),
         (422, {}, "\\(422\\): trouble", ""),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_second_proposal_changes_the_first(forge: FakeForge, head: str) -> Non
 
 def test_one_that_was_closed_or_is_of_a_fork_is_not_ours(forge: FakeForge, head: str) -> None:
     forge.pulls.append(PullRequest(7, "ralph/a", "main", "Old", state="closed"))
-    forge.pulls.append(PullRequest(8, "ralph/a", "main", "Of a fork", home="evil/shop"))
+    forge.pulls.append(PullRequest(8, "ralph/a", "main", "Of a fork", home="acme/fork"))
     forge.pulls.append(PullRequest(9, "ralph/ab", "main", "Another"))
     assert client(forge).put(PROPOSAL).number == 10
 
@@ -117,7 +117,10 @@ def test_a_refusal_says_why(forge: FakeForge, head: str, proposal: Proposal, wor
 
 
 def test_a_body_is_cut_at_the_end_of_a_line(forge: FakeForge, head: str) -> None:
-    client(forge).put(replace(PROPOSAL, body="a line of the report\n" * 50_000))
+    long = replace(PROPOSAL, body="a line of the report\n" * 50_000, title="so " * 200, draft=True)
+    there = client(forge)
+    assert there.put(long) == there.put(long)
+    assert not forge.asked("PATCH") + forge.asked("PUT"), "nothing is different"
     (pull,) = forge.pulls
     assert len(pull.body) <= (65_536 if forge.kind == "github" else 1_000_000)
     lines = pull.body.splitlines()

@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ralph.errors import ForgeError
 from ralph.forge.port import Check, CheckState
 from ralph.text.plain import plain, safe
+from ralph.text.redact import redact
 
 LONGEST_BODY = 65_536  # characters, at GitHub
+_LONGEST_TITLE = 240  # characters; with what GitLab puts in front of a draft's
 _CUT = "\n\n(cut: it was longer than a forge takes)"
 _LINES = 200  # of a log
 _TIME = re.compile(
@@ -22,8 +25,10 @@ _WORST = (
 )
 
 
-def objects(found: object) -> list[dict[str, Any]]:
-    """The objects of a list; nothing of what is no list."""
+def objects(found: object, *path: str) -> list[dict[str, Any]]:
+    """The objects in the list at this path of nested objects; nothing of what is no list."""
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
@@ -41,9 +46,16 @@ def number(found: object, *path: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
-def names(found: object, key: str) -> list[str]:
-    """One text of each object in a list."""
-    return [name for one in objects(found) if (name := text(one, key))]
+def names(found: object, *path: str) -> list[str]:
+    """The last of the path is a text of each object in the list that the rest leads to."""
+    return [name for one in objects(found, *path[:-1]) if (name := text(one, path[-1]))]
+
+
+def entry(found: object, key: str, what: str) -> dict[str, Any]:
+    """The object that was asked for, which has a number."""
+    if isinstance(found, dict) and number(found, key):
+        return found
+    raise ForgeError(f"the forge answered with what is no {what}: {plain(str(found), 80)}")
 
 
 def each_once(checks: Iterable[Check]) -> tuple[Check, ...]:
@@ -60,12 +72,18 @@ def name_of(found: object, *path: str) -> str:
     return plain(text(found, *path), 200)
 
 
-def cut(body: str, most: int = LONGEST_BODY) -> str:
-    """A text that a forge takes, which ends with a whole line."""
+def sendable(body: str, most: int = LONGEST_BODY) -> str:
+    """A text that a forge takes: without secrets, and cut at the end of a line."""
+    body = redact(body)
     if len(body) <= most:
         return body
     room = body[: most - len(_CUT)]
     return (room.rpartition("\n")[0] or room) + _CUT
+
+
+def title_of(words: str) -> str:
+    """A title that a forge takes, on one line and without secrets."""
+    return plain(words, _LONGEST_TITLE)
 
 
 def end_of_log(data: bytes) -> str:

@@ -7,15 +7,17 @@ from urllib.parse import quote, urlencode
 
 from ralph.errors import ForgeError
 from ralph.forge.answers import (
-    cut,
     each_once,
     end_of_log,
+    entry,
     name_of,
     names,
     number,
     objects,
     same,
+    sendable,
     text,
+    title_of,
 )
 from ralph.forge.http import Service
 from ralph.forge.port import (
@@ -75,7 +77,8 @@ class GitHub:
         return None if found is None else _pull(found)
 
     def put(self, proposal: Proposal) -> Pull:
-        proposal = replace(proposal, body=cut(proposal.body))
+        title, body = title_of(proposal.title), sendable(proposal.body)
+        proposal = replace(proposal, title=title, body=body)
         found = self._opened(proposal)
         if found is None:
             try:
@@ -90,7 +93,8 @@ class GitHub:
         )
 
     def pull(self, number: int) -> Pull:
-        return _pull(self.service.get(f"{self._here}/pulls/{number}"))
+        found = self.service.get(f"{self._here}/pulls/{number}")
+        return _pull(entry(found, "number", "pull request"))
 
     def comment(self, number: int, text: str) -> None:
         self._say(self.repository, str(number), text)
@@ -125,8 +129,8 @@ class GitHub:
     def _post(self, proposal: Proposal) -> Json:
         body: Json = {"title": proposal.title, "body": proposal.body, "head": proposal.branch}
         body |= {"base": proposal.base} | ({"draft": True} if proposal.draft else {})
-        found: Json = self.service.ask("POST", f"{self._here}/pulls", body).found
-        return found
+        found = self.service.ask("POST", f"{self._here}/pulls", body).found
+        return entry(found, "number", "pull request")
 
     def _patched(self, found: Json, proposal: Proposal) -> Json:
         """Let it say what was proposed. Whether it is a draft is left to people from then on."""
@@ -139,12 +143,12 @@ class GitHub:
             changes["base"] = proposal.base
         if changes:
             place = f"{self._here}/pulls/{number(found, 'number')}"
-            found = self.service.ask("PATCH", place, changes).found
+            found = entry(self.service.ask("PATCH", place, changes).found, "number", "pull request")
         return found
 
     def _label(self, found: Json, proposal: Proposal) -> Iterator[str]:
         """Add the labels that it has not; those that were refused."""
-        have = {name.lower() for name in names(found.get("labels"), "name")}
+        have = {name.lower() for name in names(found, "labels", "name")}
         wanted = [name for name in proposal.labels if name.lower() not in have]
         place = f"{self._here}/issues/{number(found, 'number')}/labels"
         yield from self._offer(place, "labels", wanted)
@@ -152,8 +156,8 @@ class GitHub:
     def _ask(self, found: Json, proposal: Proposal) -> Iterator[str]:
         """Ask for the reviews that nobody was asked for or has given; those that were refused."""
         place = f"{self._here}/pulls/{number(found, 'number')}"
-        asked = {name.lower() for name in names(found.get("requested_reviewers"), "login")}
-        teams = {name.lower() for name in names(found.get("requested_teams"), "slug")}
+        asked = {name.lower() for name in names(found, "requested_reviewers", "login")}
+        teams = {name.lower() for name in names(found, "requested_teams", "slug")}
         people = [n for n in proposal.reviewers if "/" not in n and n.lower() not in asked]
         if people:
             done = [one for page in self.service.pages(f"{place}/reviews") for one in objects(page)]
@@ -207,8 +211,8 @@ class GitHub:
             except ForgeError as error:
                 if error.status not in (403, 404, 410) or error.retry_after is not None:
                     raise
-        output = self.service.get(f"{self._here}/check-runs/{key}").get("output")
-        parts = [text(output, part) for part in ("title", "summary", "text")]
+        found = self.service.get(f"{self._here}/check-runs/{key}")
+        parts = [text(found, "output", part) for part in ("title", "summary", "text")]
         return end_of_log("\n\n".join(filter(None, parts)).encode())
 
     def _runs(self, place: str, commit: str) -> Iterator[Check]:
@@ -218,7 +222,7 @@ class GitHub:
         listed, told = set[int](), 0
         for page in self.service.pages(f"{place}/check-runs?filter=latest&per_page=100"):
             told = max(told, number(page, "total_count"))
-            for run in objects(page.get("check_runs") if isinstance(page, dict) else None):
+            for run in objects(page, "check_runs"):
                 listed.add(number(run, "id"))
                 key = number(run, "check_suite", "id"), text(run, "name")
                 newer = number(run, "id") >= number(latest.get(key), "id")
@@ -235,7 +239,7 @@ class GitHub:
         for page in self.service.pages(f"{place}/status?per_page=100"):
             if text(page, "sha") != commit:
                 continue
-            for status in objects(page.get("statuses")):
+            for status in objects(page, "statuses"):
                 context = text(status, "context")
                 if number(status, "id") >= number(latest.get(context), "id"):
                     latest[context] = status
@@ -248,7 +252,7 @@ class GitHub:
         """The suites that are not at their end although all their runs are: a job that needs
         another has no run before that other one has ended."""
         for page in self.service.pages(f"{place}/check-suites?per_page=100"):
-            for suite in objects(page.get("check_suites") if isinstance(page, dict) else None):
+            for suite in objects(page, "check_suites"):
                 app = text(suite, "app", "slug")
                 begun = number(suite, "latest_check_runs_count") or app == _ACTIONS
                 is_open = text(suite, "status") != "completed" and begun
@@ -265,7 +269,7 @@ class GitHub:
         found: dict[int, Json] = {}  # one that moved while they were listed may come twice
         for page in self.service.pages(f"repos/{quote(repository)}/issues?{query}"):
             for one in objects(page):
-                have = {name.lower() for name in names(one.get("labels"), "name")}
+                have = {name.lower() for name in names(one, "labels", "name")}
                 if "pull_request" not in one and odd <= have:
                     found.setdefault(number(one, "number"), _issue(one))
             if len(found) >= MOST_ISSUES:
@@ -274,7 +278,7 @@ class GitHub:
 
     def issue(self, repository: str, number: str) -> str:
         found = self.service.get(f"repos/{quote(repository)}/issues/{quote(number)}")
-        return json.dumps([_issue(found)])
+        return json.dumps([_issue(entry(found, "number", "issue"))])
 
     def turn(self, repository: str, number: str, *, done: bool, comment: str) -> None:
         self._say(repository, number, comment)
@@ -283,7 +287,7 @@ class GitHub:
 
     def _say(self, repository: str, number: str, words: str) -> None:
         """Comment on an issue or a pull request, if nobody has said just that."""
-        words = cut(words)
+        words = sendable(words)
         place = f"repos/{quote(repository)}/issues/{quote(number)}/comments"
 
         def is_said() -> bool:

@@ -2,20 +2,23 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from ralph.errors import ForgeError
 from ralph.forge.answers import (
-    cut,
     each_once,
     end_of_log,
+    entry,
     name_of,
     names,
     number,
     objects,
     same,
+    sendable,
     text,
+    title_of,
 )
 from ralph.forge.http import Service
 from ralph.forge.port import MOST_ISSUES, Check, CheckState, Project, Proposal, Pull, PullState
@@ -67,7 +70,8 @@ class GitLab:
         return None if found is None else _pull(found)
 
     def put(self, proposal: Proposal) -> Pull:
-        proposal = replace(proposal, body=cut(proposal.body, _LONGEST_BODY))
+        title, body = title_of(proposal.title), sendable(proposal.body, _LONGEST_BODY)
+        proposal = replace(proposal, title=title, body=body)
         found = self._opened(proposal)
         if found is None:
             try:
@@ -79,7 +83,8 @@ class GitLab:
         return self._put(found, proposal)
 
     def pull(self, number: int) -> Pull:
-        return _pull(self.service.get(f"{self._here}/merge_requests/{number}"))
+        found = self.service.get(f"{self._here}/merge_requests/{number}")
+        return _pull(entry(found, "iid", "merge request"))
 
     def comment(self, number: int, text: str) -> None:
         self._say(f"{self._here}/merge_requests/{number}", text)
@@ -118,8 +123,8 @@ class GitLab:
             "title": f"{_DRAFT if proposal.draft else ''}{proposal.title}",
             "description": proposal.body,
         }
-        found: Json = self.service.ask("POST", f"{self._here}/merge_requests", body).found
-        return found
+        found = self.service.ask("POST", f"{self._here}/merge_requests", body).found
+        return entry(found, "iid", "merge request")
 
     def _put(self, found: Json, proposal: Proposal) -> Pull:
         """Let it say what was proposed. Whether it is a draft is left to people from then on."""
@@ -141,15 +146,14 @@ class GitLab:
             changes["reviewer_ids"] = reviewers
         if changes:
             place = f"{self._here}/merge_requests/{number(found, 'iid')}"
-            found = self.service.ask("PUT", place, changes).found
+            found = entry(self.service.ask("PUT", place, changes).found, "iid", "merge request")
         return replace(_pull(found), refused=refused)
 
     def _reviewers(self, found: Json, proposal: Proposal) -> tuple[list[int], tuple[str, ...]]:
         """The people to ask for a review, with those who are asked; () if nobody is new. And whom
         GitLab does not know."""
-        have = found.get("reviewers")
-        asked = {name.lower() for name in names(have, "username")}
-        ids, refused = [number(one, "id") for one in objects(have)], list[str]()
+        asked = {name.lower() for name in names(found, "reviewers", "username")}
+        ids, refused = [number(one, "id") for one in objects(found, "reviewers")], list[str]()
         new = [name for name in proposal.reviewers if name.lower() not in asked]
         before = len(ids)
         for name in new:
@@ -175,7 +179,22 @@ class GitLab:
             if error.status == 404 and "commit not found" in error.message.lower():
                 return ()  # it is too new for who answers
             raise
-        return each_once(map(_check, latest.values()))
+        found = [*map(_check, latest.values())]
+        ended = not any(check.state in (CheckState.PENDING, CheckState.FAILED) for check in found)
+        if found and ended:
+            found += self._unfinished(commit)
+        return each_once(found)
+
+    def _unfinished(self, commit: str) -> Iterator[Check]:
+        """The pipelines that are not at their end although all their jobs are: they may have been
+        made later than what others have said."""
+        query = urlencode({"sha": commit, "per_page": 100})
+        for page in self.service.pages(f"{self._here}/pipelines?{query}"):
+            for pipeline in objects(page):
+                is_open = text(pipeline, "status") in _RUNNING
+                if is_open and text(pipeline, "sha") == commit:
+                    name = f"(pipeline {number(pipeline, 'id')})"
+                    yield Check(name, CheckState.PENDING, text(pipeline, "web_url"))
 
     def log(self, check: Check) -> str:
         if not check.log.isdecimal():
@@ -203,7 +222,7 @@ class GitLab:
 
     def issue(self, repository: str, number: str) -> str:
         found = self.service.get(f"{_place(repository)}/issues/{quote(number)}")
-        return json.dumps([_issue(found)])
+        return json.dumps([_issue(entry(found, "iid", "issue"))])
 
     def turn(self, repository: str, number: str, *, done: bool, comment: str) -> None:
         place = f"{_place(repository)}/issues/{quote(number)}"
@@ -212,7 +231,7 @@ class GitLab:
 
     def _say(self, place: str, words: str) -> None:
         """Comment there, if nobody has said just that."""
-        words = cut(words, _LONGEST_BODY)
+        words = sendable(words, _LONGEST_BODY)
 
         def is_said() -> bool:
             pages = self.service.pages(f"{place}/notes?per_page=100")

@@ -205,7 +205,7 @@ class Service:
     def _no(self, status: int, what: str, said: str, headers: Message) -> tuple[str, str]:
         """The words, and what to type, for a refusal that no waiting changes."""
         if status == 401:
-            known = f"the token of {self.source}" if self.source else "anybody without a token"
+            known = f"the token from {self.source}" if self.source else "anybody without a token"
             return f"{self.name} does not let in {known}: {said}", self.login
         if status == 403:
             sso = headers.get("x-github-sso", "").partition("url=")[2].partition(";")[0]
@@ -214,8 +214,9 @@ class Service:
             remedy = f"Authorize the token for single sign-on: {plain(sso)}" if sso else needs
             return f"{self.name} refuses {what}: {said}", remedy
         if status == 404:
-            see = f"See that the name is right, and that the token of {self.source} may read it"
-            return f"{self.name} knows no {what}: {said}", see if self.source else self.login
+            see = f"See that the name is right, and that the token from {self.source} may read it"
+            nothing = f"{self.name} finds nothing at {what.partition(' ')[2]}: {said}"
+            return nothing, see if self.source else self.login
         return f"{self.name} refuses {what} ({status}): {said}", ""
 
 
@@ -245,9 +246,10 @@ def address(url: str, name: str) -> str:
         parts, plain_text = urlsplit(""), False
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_local(parts.hostname))
     if not (plain_text and safe and parts.hostname and parts.username is None):
+        version = "v3" if name.startswith("GITHUB") else "v4"
         raise ConfigError(
             f"{name} is no address of an API: {plain(url, 80)!r}",
-            f"Give one that begins with https://, such as: export {name}=https://HOST/api/v4",
+            f"Give one that begins with https://, such as: export {name}=https://HOST/api/{version}",
         )
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
 

@@ -408,7 +408,11 @@ def test_a_github_that_fails_is_told(here: Here, hub: FakeForge) -> None:
     done = here("tasks", "import", "github:some/where")
     assert_clear(done, 2, "GitHub refuses GET /repos/some/where/issues: Resource not accessible")
     assert "The token needs the scope repo" in done.err
-    assert_clear(here("tasks", "import", "github:no/where"), 2, "GitHub knows no GET")
+    assert_clear(
+        here("tasks", "import", "github:no/where"),
+        2,
+        "GitHub finds nothing at /repos/no/where/issues",
+    )
 
 
 @pytest.mark.parametrize("name", ["--help", "a", "a/b/c", "-a/b", "a/b;x", "../x", "a/$(id)", ""])

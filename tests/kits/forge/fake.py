@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from kits.forge.pictures import Picture, Run
 
@@ -326,7 +326,7 @@ def paged(
     more = page * size < len(rows)
     if forge.kind == "gitlab":
         return shown, {"X-Next-Page": str(page + 1) if more else "", "X-Page": str(page)}
-    query = "&".join(f"{k}={v}" for k, v in {**sent.query, "page": str(page + 1)}.items())
+    query = urlencode({**sent.query, "page": page + 1})
     link = f'<{forge.url}{sent.path}?{query}>; rel="next", <{forge.url}/last>; rel="last"'
     return shown, {"Link": link} if more else {}
 

@@ -49,12 +49,6 @@ def project(forge: FakeForge, sent: Sent, repository: str) -> Reply:
     )
 
 
-def ref(forge: FakeForge, sent: Sent, repository: str, branch: str) -> Reply:
-    head = forge.head(branch)
-    found = {"ref": f"refs/heads/{branch}", "object": {"type": "commit", "sha": head}}
-    return Reply(200, found) if head else NOT_FOUND
-
-
 # -------------------------------------------------------------------- pull requests
 
 
@@ -112,6 +106,8 @@ def open_pull(forge: FakeForge, sent: Sent, repository: str) -> Reply:
         return invalid("Draft pull requests are not supported in this repository.")
     if len(body.get("body") or "") > 65_536:
         return invalid("body is too long (maximum is 65536 characters)")
+    if len(body["title"]) > 256:
+        return invalid("title is too long (maximum is 256 characters)")
     pull = PullRequest(
         *(forge.number(), branch, base, body["title"], body.get("body") or ""),
         draft=bool(body.get("draft")),
@@ -381,7 +377,6 @@ def add_comment(forge: FakeForge, sent: Sent, repository: str, number: str) -> R
 Answer = Callable[..., Reply]
 ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "", project),
-    ("GET", r"/git/ref/heads/(.+)", ref),
     ("GET", "/pulls", pulls),
     ("POST", "/pulls", open_pull),
     ("GET", r"/pulls/(\d+)", get_pull),

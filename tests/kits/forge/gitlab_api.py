@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from kits.forge.fake import WHEN, FakeForge, Issue, PullRequest, Reply, Sent, newest_first, paged
-from kits.forge.pictures import Run, Status
+from kits.forge.pictures import Run, Status, Suites
 
 Json = dict[str, Any]
 NOT_FOUND = Reply(404, {"message": "404 Not Found"})
@@ -47,13 +47,6 @@ def project(forge: FakeForge, sent: Sent, repository: str) -> Reply:
             "web_url": f"https://gitlab.test/{forge.repository}",
         },
     )
-
-
-def branch(forge: FakeForge, sent: Sent, repository: str, name: str) -> Reply:
-    head = forge.head(name)
-    if not head:
-        return Reply(404, {"message": "404 Branch Not Found"})
-    return Reply(200, {"name": name, "commit": {"id": head, "short_id": head[:8]}})
 
 
 # -------------------------------------------------------------------- merge requests
@@ -116,6 +109,8 @@ def open_pull(forge: FakeForge, sent: Sent, repository: str) -> Reply:
         return Reply(422, {"message": {"branch_conflict": [words]}})
     if len(body.get("description", "")) > 1_048_576:
         return Reply(400, {"message": {"description": ["is too long"]}})
+    if len(body["title"]) > 255:
+        return Reply(400, {"message": {"title": ["is too long (maximum is 255 characters)"]}})
     pull = PullRequest(forge.number(), source, target, "", body.get("description", ""))
     titled(pull, body["title"])
     forge.pulls.append(pull)
@@ -192,6 +187,16 @@ def statuses(forge: FakeForge, sent: Sent, repository: str, commit: str) -> Repl
                 "pipeline_id": 1,
             }
         )
+    found, headers = paged(forge, sent, rows)
+    return Reply(200, found, headers)
+
+
+def pipelines(forge: FakeForge, sent: Sent, repository: str) -> Reply:
+    commit = sent.query["sha"]
+    picture = forge.looked(commit, anew=False)
+    numbers = {n for one in picture if isinstance(one, Suites) for n in one.numbers}
+    rows = [{"id": number, "sha": commit, "status": "running"} for number in sorted(numbers)]
+    rows.append({"id": 99, "sha": commit, "status": "success"})
     found, headers = paged(forge, sent, rows)
     return Reply(200, found, headers)
 
@@ -275,13 +280,13 @@ def add_note(forge: FakeForge, sent: Sent, repository: str, kind: str, number: s
 Answer = Callable[..., Reply]
 ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "", project),
-    ("GET", r"/repository/branches/([^/]+)", branch),
     ("GET", "/merge_requests", pulls),
     ("POST", "/merge_requests", open_pull),
     ("GET", r"/merge_requests/(\d+)", get_pull),
     ("PUT", r"/merge_requests/(\d+)", change_pull),
     ("PUT", r"/merge_requests/(\d+)/merge", merge),
     ("GET", r"/repository/commits/([0-9a-f]+)/statuses", statuses),
+    ("GET", "/pipelines", pipelines),
     ("GET", r"/jobs/(\d+)/trace", trace),
     ("GET", "/issues", issues),
     ("GET", r"/issues/(\d+)", get_issue),

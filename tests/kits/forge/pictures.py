@@ -34,7 +34,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Suites:
-    """The suites that are not at their end, although their runs may be."""
+    """The suites, or pipelines, that are not at their end, although their runs may be."""
 
     numbers: tuple[int, ...] = (1,)
 
