@@ -61,6 +61,8 @@ class Setup:
     filing: Filing
     start: Starter = start
     take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
+    name: str = ""  # for people
+    asked: str = ""  # the model, also where a flag names it
 
 
 @value
@@ -85,7 +87,9 @@ class CliAgent:
                 return self._unstartable(error)
             self.on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
-            self.record(Launching(time.time(), order.role, launch.dialect, files.stream))
+            setup, dialect = self.setup, launch.dialect
+            who = order.place, setup.name, setup.asked
+            self.record(Launching(time.time(), order.role, dialect, files.stream, *who))
             answer = LastWords() if order.role is Role.MESSAGE else None
             errors = SavedStream(lambda: _opened(files.errors))
             open_files.callback(errors.close)

@@ -86,7 +86,7 @@ def _order(policy: Policy, case: Case) -> Order:
     at = case.state.assignment
     role = Role.REVIEW if at is not None and at.mode is Mode.REVIEW else Role.WORK
     prompt = place(policy.compose(case), noted(case.state))
-    return Order(prompt, case.state.iteration, role, policy.allowance(case))
+    return Order(prompt, case.state.iteration, role, policy.allowance(case), policy.choose(case))
 
 
 def first_order(policy: Policy, backlog: Backlog, now: float) -> Order | None:

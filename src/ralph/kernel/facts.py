@@ -68,6 +68,14 @@ class Launching:
     role: Role
     dialect: str
     stream: str
+    place: int = 0  # the agent's, on the roster
+    agent: str = ""  # its kind, or the command where that says more
+    model: str = ""  # as asked for; "" is the agent's own choice
+
+    @property
+    def who(self) -> str:
+        """`claude with haiku`: the agent in words; "" where an older journal does not say."""
+        return f"{self.agent} with {self.model}" if self.model else self.agent
 
 
 @value

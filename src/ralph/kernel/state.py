@@ -12,6 +12,7 @@ from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import (
     Accept,
+    Bench,
     Boundary,
     Cause,
     Continue,
@@ -25,6 +26,8 @@ from ralph.kernel.verdict import (
     is_interrupted,
 )
 from ralph.kernel.world import NOTE, PAUSE, RESUME, Request, Snapshot
+
+STEP_DOWN = "step down"  # the step from which on the model is a cheaper one
 
 
 class Phase(Enum):
@@ -83,6 +86,10 @@ class RunState:
     waits: int = 0  # waits in a row
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
+    place: int = 0  # on the roster, of the agent that took the last turn
+    agent: str = ""  # who that is
+    benches: tuple[Bench, ...] = ()  # of agents that failed when they were asked last
+    stepped_down: bool = False  # most of the money is spent: a cheaper model works
     wake: float | None = None  # when to go on
     steps: tuple[facts.Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
@@ -195,7 +202,9 @@ def _noted(
     """Facts that change a field or two."""
     match fact:
         case facts.Launching():
-            return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
+            if fact.role is Role.MESSAGE:
+                return state
+            return replace(state, launched=True, place=fact.place, agent=fact.who)
         case facts.Landed():
             return replace(state, landed=fact)
         case facts.Proved():
@@ -221,6 +230,9 @@ def _steered(state: RunState, request: Request) -> RunState:
 def _raised(state: RunState, fact: facts.Resumed) -> RunState:
     limits = state.limits if fact.limits is None else fact.limits
     raised = {**dict(state.raised), **dict(fact.raised)}
+    state = replace(state, stepped_down=state.stepped_down and limits == state.limits)
+    if any(name.startswith("agent.") for name, _, _ in fact.changed):
+        state = replace(state, benches=())  # of others, by now
     return replace(state, limits=limits, raised=tuple(raised.items()), paused=False, rewire=False)
 
 
@@ -263,6 +275,7 @@ def _reopened(state: RunState) -> RunState:
         waits=0,
         overloads=0,
         waited=0.0,
+        benches=(),
         wake=None,
         barren=(),
         recalled=None,
@@ -358,6 +371,7 @@ def _judged(state: RunState, fact: facts.Decided) -> RunState:
         state,
         waits=0,
         overloads=0,
+        benches=unbenched(state.benches, state.place),
         failures=state.failures + 1 if state.turn.failed else 0,
         stalls=state.stalls + 1 if fact.progressed is False else 0,
         findings=fact.findings,
@@ -382,17 +396,28 @@ def _told(state: RunState, fact: facts.Decided) -> tuple[Feedback, ...]:
 
 
 def _retaken(state: RunState, fact: facts.Decided, wait: Wait) -> RunState:
-    """Findings are told and settled all the same: waiting is no way around the gates."""
-    failure = state.turn.failure if state.turn else None
+    """Findings are told and settled all the same: waiting is no way around the gates. Another
+    agent's waits are counted anew."""
+    failure, bench = state.turn.failure if state.turn else None, wait.bench
     return replace(
         state,
         again=True,
-        waits=state.waits + 1,
+        waits=state.waits + 1 if bench is None else 0,
+        benches=state.benches if bench is None else benched(state.benches, bench),
         overloads=state.overloads + (failure is not None and failure.overloaded),
         wake=wait.until,
         findings=fact.findings or state.findings,
         feedback=_told(state, fact),
     )
+
+
+def benched(benches: tuple[Bench, ...], bench: Bench) -> tuple[Bench, ...]:
+    """With one more; an agent is benched once."""
+    return (*unbenched(benches, bench.place), bench)
+
+
+def unbenched(benches: tuple[Bench, ...], place: int) -> tuple[Bench, ...]:
+    return tuple(bench for bench in benches if bench.place != place)
 
 
 def _stepped(state: RunState, step: facts.Step) -> RunState:
@@ -407,6 +432,7 @@ def _stepped(state: RunState, step: facts.Step) -> RunState:
         reviews=(*state.reviews, step.detail) if step.key == "review" else state.reviews,
         pushed=facts.pushed_after(state.pushed, step),
         owed=facts.owed_after(state.owed, step),
+        stepped_down=state.stepped_down or step.key == STEP_DOWN,
         spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
 

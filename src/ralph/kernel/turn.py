@@ -22,6 +22,7 @@ class Order:
     iteration: int
     role: Role = Role.WORK
     dollars: float | None = None  # its allowance; None is no limit
+    place: int = 0  # on the roster, of the agent that takes it
 
 
 @value

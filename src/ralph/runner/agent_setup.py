@@ -69,6 +69,8 @@ def build_agent(
         filing=filing,
         start=start,
         take_file=take_file,
+        name=plan.agent,
+        asked=plan.model,
     )
     return CliAgent(setup, readers.on_events, readers.on_launch, readers.record)
 

@@ -21,8 +21,8 @@ from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
 from ralph.kernel.ports import Ports
+from ralph.kernel.roster import rostered
 from ralph.kernel.state import RunState, replay
-from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
@@ -57,7 +57,7 @@ def execute(name: str, invocation: Invocation) -> int:
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     """Print the prompt and the command of the first turn, and begin nothing."""
     assert plan.loop.first is not None, "a command without it has no --dry-run"
-    policy, backlog, now = plan.loop.first(plan), plan.backlog(), time.time()
+    policy, backlog, now = rostered(plan.loop.first(plan), plan.roster), plan.backlog(), time.time()
     order = first_order(policy, backlog, now)
     shown: dict[str, object] = {"type": "dry_run", "time": now, "run": None}
     if order is None:
@@ -71,7 +71,7 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
             lines = [nothing, stop_line(stop.reason, time=now)]
         print(*lines, sep="\n", file=invocation.out)
         return 0
-    by = plan.agents[-1] if order.role is Role.REVIEW else plan
+    by = plan.agents[order.place]
     launch = build_agent(by, by.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown |= {"branch": plan.branch.name} if plan.branch else {}
@@ -125,7 +125,7 @@ def in_parts(
             display, state = part(invocation, plan, run_dir, history, lasting)
             if state.stop is not None:
                 break
-            history = recover(journal, plan.prices)
+            history = recover(journal, plan.prices_of_all)
             plan, lasting.notes = rewired(invocation, plan, Past(run_dir, state), history)
     display.end(state.stop, journal)
     return state.stop.reason
@@ -162,8 +162,9 @@ def _by_engine(
         recorder.readers.extend((*wired.readers, *display.notices))
         display.introduce(plan, (*lasting.notes, *wired.notes))
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
-        state = first_state(plan, run_dir, wired.policy.name, recorder, history)
-        state = run(wired.policy, ports, state)
+        policy = rostered(wired.policy, plan.roster, plan.limits.dollars, plan.paid)
+        state = first_state(plan, run_dir, policy.name, recorder, history)
+        state = run(policy, ports, state)
         if state.stop is not None:
             lasting.close()  # nothing that it has started is left when its places are tidied
             attention.say_untold(state)

@@ -11,6 +11,7 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
 from ralph.kernel.limits import Limits
+from ralph.kernel.roster import Roster, StepDown
 from ralph.kernel.rules import Patience
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
@@ -169,7 +170,15 @@ def patience_of(settings: Settings) -> Patience:
         settings.fail_after,
         settings.fail_delay,
         settings.stall_after,
+        roster_of(settings),
     )
+
+
+def roster_of(settings: Settings) -> Roster:
+    """The places of the agents that the settings name."""
+    agent, step = settings.agent, settings.loop.step_down
+    down = None if step is None else StepDown(step.at, step.model)
+    return Roster(len(agent.fallbacks), agent.fallback_after, down)
 
 
 def wary_patience(loaded: Loaded) -> Patience:

@@ -16,6 +16,7 @@ from ralph.kernel.value import replace
 from ralph.kernel.world import hurried
 from ralph.processes.child import Command
 from ralph.runner.agent_setup import build_agent, hook_environment, keep_uncommitted
+from ralph.runner.fallbacks import ByPlace
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
 
@@ -156,9 +157,13 @@ class Workplace:
 
         return sandboxed(policy, self._layers)
 
-    def agent(self, plan: Plan[Any] | None = None, env: Mapping[str, str] = {}) -> Agent:
-        """The agent that takes the turns: the plan's, or that of another `plan`."""
-        plan, run_dir, layers = plan or self.plan, self.run.directory, self._layers
+    def agent(self, env: Mapping[str, str] = {}) -> Agent:
+        """The agents that take the turns, each at its place on the roster."""
+        agents = tuple(self._agent(plan, env) for plan in self.plan.agents)
+        return ByPlace(agents) if len(agents) > 1 else agents[0]
+
+    def _agent(self, plan: Plan[Any], env: Mapping[str, str]) -> Agent:
+        run_dir, layers = self.run.directory, self._layers
         contained = plan.sandbox.environment() if plan.sandbox else {}
         env = {**contained, **hook_environment(plan, run_dir), **env}
         if layers is None:

@@ -12,6 +12,7 @@ from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
+from ralph.runner.fallbacks import with_fallbacks
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
 from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sandboxed
@@ -80,7 +81,9 @@ def again(
 def _plan(
     invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
 ) -> Plan[Prompt]:
-    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=PlanTerms(remedy))
+    terms = PlanTerms(remedy)
+    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=terms)
+    plan = with_fallbacks(plan, invocation, terms)
     if plan.settings.until_green and not plan.settings.guardrails:
         raise ConfigError(
             "--until-green needs a guardrail: a command that passes when the work is done",

@@ -20,6 +20,7 @@ from ralph.loops.stories.past_runs import unjudged, worked_since
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
+from ralph.runner.fallbacks import with_fallbacks
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Past, Plan
 from ralph.runner.planning import PlanTerms, planned, sandboxed
@@ -153,6 +154,7 @@ def _planned(
     plan = planned(
         "stories", work, invocation, loaded, backlog, terms=PlanTerms(_CHECK, heals=heals)
     )
+    plan = with_fallbacks(plan, invocation, PlanTerms(_CHECK))
     plan = replace(plan, briefing=replace(plan.briefing, stories=True))
     if work.skip_review or (work.review_agent is None and work.review_model is None):
         return sandboxed(plan)
@@ -160,7 +162,8 @@ def _planned(
     reviewer = planned(
         "stories", work, invocation, other, backlog, terms=PlanTerms(_CHECK, heals=True)
     )
-    return sandboxed(replace(plan, others=(reviewer,)))
+    roster = replace(plan.roster, reviewer=len(plan.agents))
+    return sandboxed(replace(plan, others=(*plan.others, reviewer), roster=roster))
 
 
 def _reviewers_settings(loaded: Loaded, work: StoryWork) -> Loaded:
