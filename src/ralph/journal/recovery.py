@@ -77,4 +77,5 @@ def _finished(launching: Launching, prices: Sequence[Prices | None]) -> Turn | N
     turn = collector.turn(has_result=True)
     known = prices[launching.place] if launching.place < len(prices) else None
     cost = priced(collector.used, known)
-    return replace(turn, cost_usd=cost, stream=launching.stream)
+    place, agent = launching.place, launching.who
+    return replace(turn, cost_usd=cost, stream=launching.stream, place=place, agent=agent)

@@ -75,7 +75,7 @@ class Launching:
     @property
     def who(self) -> str:
         """`claude with haiku`: the agent in words; "" where an older journal does not say."""
-        return f"{self.agent} with {self.model}" if self.model else self.agent
+        return with_model(self.agent, self.model)
 
 
 @value
@@ -221,6 +221,11 @@ Fact = (
     | Assigned
     | Returned
 )
+
+
+def with_model(agent: str, model: str) -> str:
+    """`claude with haiku`."""
+    return f"{agent} with {model}" if model else agent
 
 
 def owed_after(owed: tuple[Step, ...], step: Step) -> tuple[Step, ...]:

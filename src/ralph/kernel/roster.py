@@ -8,7 +8,6 @@ from ralph.kernel.case import Case
 from ralph.kernel.facts import Fact, Step
 from ralph.kernel.ports import Policy, Ports
 from ralph.kernel.state import STEP_DOWN, RunState, benched
-from ralph.kernel.tasks.task import Mode
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Bench
 
@@ -39,7 +38,7 @@ class Roster:
     def order(self, state: RunState) -> tuple[int, ...]:
         """The places that are asked for the next turn, the preferred one first."""
         first = self.cheaper if state.stepped_down else 0
-        if self.reviewer is not None and state.assignment and state.assignment.mode is Mode.REVIEW:
+        if self.reviewer is not None and state.is_review:
             first = self.reviewer
         return (first, *range(1, self.fallbacks + 1))
 
@@ -85,4 +84,4 @@ def _stepping_down(roster: Roster, state: RunState, dollars: float | None, spent
         return ""
     if spent < step.at * dollars:
         return ""
-    return f"${spent:.2f} of ${dollars:g} are spent: the model is {step.model} from here on"
+    return f"${spent:.2f} of ${dollars:g} spent: the model is {step.model} from here on"

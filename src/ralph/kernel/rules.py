@@ -268,13 +268,15 @@ class NextAgent:
             return None
         if failure.limited and until is not None and until - case.now <= roster.after:
             return None
-        agent = state.agent or "the agent"
+        agent = case.turn.agent or "the agent"
         bench = Bench(place, until, agent, tried + 1)
         free = roster.next_free(state, bench, case.now)
         if free == math.inf:
             return None
-        words = "credential refused: " if failure.refused else ""
-        message = f"{agent}: {words}{describe_failure(case.turn)}"
+        why = describe_failure(case.turn)
+        if failure.refused:
+            why = _with_remedy(f"its credential was refused: {why}", case.turn)
+        message = f"{agent} cannot go on: {why}"
         ended = _waited_out(case, free, self.max_wait, message)
         return ended or Wait(free if free > case.now else 0, message, bench)
 

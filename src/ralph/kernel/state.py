@@ -7,7 +7,7 @@ from functools import reduce
 from ralph.kernel import facts
 from ralph.kernel.findings import Finding, Repeats, repeated
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.tasks.task import Assignment, Mode
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import (
@@ -87,7 +87,8 @@ class RunState:
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
     place: int = 0  # on the roster, of the agent that took the last turn
-    agent: str = ""  # who that is
+    agent: str = ""  # who has worked last
+    reviewer: str = ""  # who has reviewed last
     benches: tuple[Bench, ...] = ()  # of agents that failed when they were asked last
     stepped_down: bool = False  # most of the money is spent: a cheaper model works
     wake: float | None = None  # when to go on
@@ -124,6 +125,16 @@ class RunState:
     def task(self) -> str:
         """The id of the task under work, or of the last one; "" before the first."""
         return self.assignment.task if self.assignment else ""
+
+    @property
+    def who(self) -> str:
+        """Who took the last turn; "" before the first."""
+        return self.reviewer if self.is_review else self.agent
+
+    @property
+    def is_review(self) -> bool:
+        """True if this turn reviews the work of others."""
+        return self.assignment is not None and self.assignment.mode is Mode.REVIEW
 
     @property
     def has_ended(self) -> bool:
@@ -202,9 +213,7 @@ def _noted(
     """Facts that change a field or two."""
     match fact:
         case facts.Launching():
-            if fact.role is Role.MESSAGE:
-                return state
-            return replace(state, launched=True, place=fact.place, agent=fact.who)
+            return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
         case facts.Landed():
             return replace(state, landed=fact)
         case facts.Proved():
@@ -335,6 +344,9 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         landed=None,
         launched=False,
         cut_off=False,
+        place=turn.place,
+        agent=state.agent if state.is_review else turn.agent,
+        reviewer=turn.agent if state.is_review else state.reviewer,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
     )

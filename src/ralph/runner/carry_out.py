@@ -71,15 +71,21 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
             lines = [nothing, stop_line(stop.reason, time=now)]
         print(*lines, sep="\n", file=invocation.out)
         return 0
-    by = plan.agents[order.place]
-    launch = build_agent(by, by.project, may_probe=False).launch(order)
+    launches = [
+        build_agent(plan.agents[place], plan.project, may_probe=False).launch(order)
+        for place in (order.place, *range(1, 1 + plan.roster.fallbacks))
+    ]
+    launch, *others = launches
     if invocation.flags["in_json"]:
         shown |= {"branch": plan.branch.name} if plan.branch else {}
+        shown |= {"fallbacks": [other.argv for other in others]} if others else {}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
     else:
         argv, how = launch.shown(order.prompt)
-        lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines = [f"Command: {shlex.join(argv)}"]
+        lines += [f"Then: {shlex.join(other.shown(order.prompt)[0])}" for other in others]
+        lines += [f"Prompt, {how}:", "", order.prompt]
         lines[:0] = [plan.branch.words()] if plan.branch else []
         lines = [redact(line) for line in lines]
     print(*lines, sep="\n", file=invocation.out)

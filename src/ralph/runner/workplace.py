@@ -160,7 +160,7 @@ class Workplace:
     def agent(self, env: Mapping[str, str] = {}) -> Agent:
         """The agents that take the turns, each at its place on the roster."""
         agents = tuple(self._agent(plan, env) for plan in self.plan.agents)
-        return ByPlace(agents) if len(agents) > 1 else agents[0]
+        return ByPlace(agents, self.plan.roster.fallbacks) if len(agents) > 1 else agents[0]
 
     def _agent(self, plan: Plan[Any], env: Mapping[str, str]) -> Agent:
         run_dir, layers = self.run.directory, self._layers

@@ -19,6 +19,7 @@ from ralph.ui.paper.markup import (
     tag,
 )
 from ralph.ui.paper.words import (
+    agents_words,
     cost,
     counts_by_task,
     cut,
@@ -239,6 +240,7 @@ def _facts(recap: Recap) -> Iterator[tuple[str, str]]:
     yield "Ended", clock(recap.ended, "%Y-%m-%d %H:%M:%S %Z") if recap.ended else ""
     yield "Exit code", "" if recap.exit is None else str(recap.exit)
     yield "Cost", cost(recap.spent.dollars)
+    yield "Agents", "; ".join(agents_words(recap))
     yield "Asked of it, not heard yet", recap.pending
     yield "Journal", recap.journal
 

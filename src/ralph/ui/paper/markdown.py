@@ -13,6 +13,7 @@ from ralph.ui.paper.markup import fit
 from ralph.ui.paper.words import (
     TASK_WORDS,
     against,
+    agents_words,
     cost,
     counts_by_task,
     cut,
@@ -173,6 +174,7 @@ def _figures(recap: Recap) -> Iterator[str]:
     who = ", ".join(plain_words(each, 60) for each in (recap.agent, recap.model) if each)
     yield f"{', '.join(told)}{f'; {who}' if who else ''}."
     yield ""
+    yield from _list("By agent", agents_words(recap))
 
 
 def _iterations(recap: Recap) -> Iterator[str]:
