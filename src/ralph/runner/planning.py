@@ -4,7 +4,14 @@ import os
 from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
-from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
+from ralph.agents.kinds import (
+    INSTALLED_BY,
+    find_command,
+    installed,
+    kind_of,
+    named_command,
+    split_flags,
+)
 from ralph.agents.own import own_model, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
@@ -20,10 +27,13 @@ from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
+from ralph.settings.other_agents import of_fallback, with_model
 from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
+_FALLBACKS, _STEP_DOWN = "agent.fallbacks", "loop.stepDown"
+_PRICES = 'Give it prices, for example "prices": {"input": 1.25, "output": 10}'
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
@@ -139,6 +149,50 @@ def _refuse_what_cannot_work(
 
         if problem := notify_problem(settings.notify.urls):
             raise problem
+
+
+def with_fallbacks(plan: Plan[Work], invocation: Invocation, terms: PlanTerms) -> Plan[Work]:
+    """The plan with the agents that its settings name beside the first, each checked as that one
+    is. ConfigError if one could not take a turn, or not be counted against a limit of money."""
+    settings, others = plan.settings, list[Plan[Work]]()
+    limit = limit_of_money(plan.loaded, terms.money)
+    for fallback in settings.agent.fallbacks:
+        loaded = of_fallback(plan.loaded, fallback, settings.agent.command or plan.command[0])
+        other = _another(plan, invocation, terms, _FALLBACKS, loaded)
+        if limit and (why := _uncounted(other)):
+            raise ConfigError(f"{_FALLBACKS}: {limit}: {why}", f"{_PRICES}, or take it out.")
+        others.append(other)
+    if step := settings.loop.step_down:
+        if plan.limits.dollars is None:
+            remedy = "Set maxCost (--max-cost), or take it out."
+            raise ConfigError(f"{_STEP_DOWN} needs a limit of money, and there is none", remedy)
+        cheaper = with_model(plan.loaded, step.model)
+        other = _another(plan, invocation, terms, _STEP_DOWN, cheaper)
+        if why := _uncounted(plan) or _uncounted(other):
+            raise ConfigError(f"{_STEP_DOWN}: {why}", "Set agent.prices, or take it out.")
+        others.append(other)
+    return replace(plan, others=tuple(others), roster=roster_of(settings))
+
+
+def _another(
+    plan: Plan[Work], invocation: Invocation, terms: PlanTerms, where: str, loaded: Loaded
+) -> Plan[Work]:
+    """The plan as another agent takes turns in it."""
+    terms, command = replace(terms, heals=True, money=()), loaded.settings.agent.command
+    try:
+        return planned(plan.loop_name, plan.work, invocation, loaded, plan.backlog, terms=terms)
+    except ConfigError as error:
+        remedy = "Change it, or take it out."
+        if command in INSTALLED_BY and not installed(command, invocation.environ):
+            remedy = f"Install it: {INSTALLED_BY[command]}, or take it out."
+        raise ConfigError(f"{where}: {error.message}", remedy) from error
+
+
+def _uncounted(plan: Plan[Work]) -> str:
+    """The reason why the cost of its turns cannot be counted; "" if it can."""
+    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
+    why = uncounted(plan.settings, plan.cli, name, plan.kind, priced=priced)
+    return why[0] if why else ""
 
 
 def sandboxed(plan: Plan[Work]) -> Plan[Work]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.by_place import ByPlace
 from ralph.agents.turn_files import NumberedFiles
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir
@@ -16,7 +17,6 @@ from ralph.kernel.value import replace
 from ralph.kernel.world import hurried
 from ralph.processes.child import Command
 from ralph.runner.agent_setup import build_agent, hook_environment, keep_uncommitted
-from ralph.runner.fallbacks import ByPlace
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
 

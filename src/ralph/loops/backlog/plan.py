@@ -25,11 +25,10 @@ from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
 from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.selection import TaskBacklog, test_command_of
 from ralph.loops.backlog.store.task_file import TaskFile
-from ralph.runner.fallbacks import with_fallbacks
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import work_of
 from ralph.runner.plan import Past, Plan
-from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience
+from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience, with_fallbacks
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 

@@ -12,10 +12,16 @@ from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
-from ralph.runner.fallbacks import with_fallbacks
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
-from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sandboxed
+from ralph.runner.planning import (
+    PlanTerms,
+    limits_of,
+    patience_of,
+    planned,
+    sandboxed,
+    with_fallbacks,
+)
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load

@@ -20,10 +20,9 @@ from ralph.loops.stories.past_runs import unjudged, worked_since
 from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
-from ralph.runner.fallbacks import with_fallbacks
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Past, Plan
-from ralph.runner.planning import PlanTerms, planned, sandboxed
+from ralph.runner.planning import PlanTerms, planned, sandboxed, with_fallbacks
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {
