@@ -4,14 +4,7 @@ import os
 from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
-from ralph.agents.kinds import (
-    INSTALLED_BY,
-    find_command,
-    installed,
-    kind_of,
-    named_command,
-    split_flags,
-)
+from ralph.agents.kinds import INSTALLED_BY, find_command, kind_of, named_command, split_flags
 from ralph.agents.own import own_model, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
@@ -34,6 +27,7 @@ from ralph.ui.lines import Briefing
 
 _FALLBACKS, _STEP_DOWN = "agent.fallbacks", "loop.stepDown"
 _PRICES = 'Give it prices, for example "prices": {"input": 1.25, "output": 10}'
+_NOT_THERE = "Check the command and PATH, or take it out."
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
@@ -182,9 +176,10 @@ def _another(
     try:
         return planned(plan.loop_name, plan.work, invocation, loaded, plan.backlog, terms=terms)
     except ConfigError as error:
-        remedy = "Change it, or take it out."
-        if command in INSTALLED_BY and not installed(command, invocation.environ):
-            remedy = f"Install it: {INSTALLED_BY[command]}, or take it out."
+        remedy = error.remedy
+        if "was not found" in error.message:  # there is no flag by which to name another
+            install = INSTALLED_BY.get(command or "", "")
+            remedy = f"Install it: {install}, or take it out." if install else _NOT_THERE
         raise ConfigError(f"{where}: {error.message}", remedy) from error
 
 
