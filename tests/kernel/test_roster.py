@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits.histories import DONE, WORK, erred, limited, said
+from ralph.kernel.case import Case
 from ralph.kernel.engine import run
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Resumed, Started, Step
 from ralph.kernel.limits import Limits
@@ -249,6 +250,25 @@ def test_nobody_is_asked_before_his_time(turns: list[list[Turn]]) -> None:
 def _is_free(state: RunState, name: str, now: float) -> bool:
     bench = next((b for b in state.benches if b.agent == name), None)
     return bench is None or (bench.until is not None and bench.until <= now)
+
+
+@pytest.mark.parametrize(
+    ("until", "chosen"),
+    [
+        ((90.0, 50.0), 0),  # whoever was free first: both are free now
+        ((101.0, 50.0), 1),
+        ((130.0, 120.0), 1),
+        ((None, 120.0), 1),
+        ((120.0, None), 0),
+        ((100.0, 100.0), 0),
+    ],
+)
+def test_the_first_one_that_is_free_is_chosen(
+    until: tuple[float | None, float | None], chosen: int
+) -> None:
+    benches = tuple(Bench(place, time) for place, time in enumerate(until))
+    case = Case(Boundary.WATCHING, replace(NEW, benches=benches), 100.0)
+    assert TWO.choose(case) == chosen
 
 
 # ------------------------------------------------------------------ what a person changes
