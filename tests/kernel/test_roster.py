@@ -116,6 +116,7 @@ def who(players: Players) -> str:
         (TWO, [[BUSY, BUSY, DONE], [WORK]], "a0 b10 b20 b30 a40 b50", "limit"),
         (TWO, [[BUSY, DONE], [BUSY, DONE]], "a0 b10 a40", "completed"),
         (THREE, [[REFUSED], [BUSY], [DONE]], "a0 b10 c20", "completed"),
+        (TWO, [[limited(5000)], [BUSY, DONE]], "a0 b10 b50", "completed"),
         (TWO, [[REFUSED], [limited(4000), DONE]], "a0 b10 b4020", "completed"),
         (TWO, [[limited(4000), DONE], [REFUSED]], "a0 b10 a4010", "completed"),
         # Nobody is left: as with one agent, exit code 2.

@@ -15,7 +15,8 @@ class ByPlace:
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         turn = self.agents[order.place].take_turn(order, watch)
-        for place in range(order.place + 1, self.fallbacks + 1):
+        after = order.place if order.place <= self.fallbacks else 0
+        for place in range(after + 1, self.fallbacks + 1):
             failure = turn.failure
             is_theirs = failure is not None and (failure.passes or failure.refused)
             if order.role is not Role.MESSAGE or not is_theirs:

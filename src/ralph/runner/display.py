@@ -174,11 +174,9 @@ def _agent_lines(plan: Plan[Any]) -> Iterator[str]:
         label, words, environment = "Agent", agent_words(one), one.environment
         if place:
             words += f" with {one.model}" if one.model and one.command[0] != OWN else ""
-            label = (
-                "Then"
-                if place <= fallbacks or step is None
-                else f"From {step.at:.0%} of the money on"
-            )
+            label = "Then"
+            if step is not None and place > fallbacks:
+                label = f"From {step.at:.0%} of the money on"
         payer = f"; paid by {environment.payer}" if environment.payer else ""
         withheld = ", ".join(environment.removed)
         tail = f"; not passed on: {withheld}" if withheld else ""
