@@ -29,6 +29,7 @@ from ralph.ui.paper.words import (
     mark,
     quoted,
     turn_words,
+    who,
 )
 from ralph.ui.recap.values import Recap, TaskState
 
@@ -39,11 +40,11 @@ _ASKED = 600  # characters
 def hero(recap: Recap, level: str) -> Markup:
     """The outcome, in large."""
     tone, words = headline(recap)
-    who = ", ".join(filter(None, (recap.agent, recap.model)))
+    agents = who(recap)
     about = [
         tag("span", "ralph ", cut(recap.command, 40)),
         tag("code", recap.run),
-        foreign(cut(who, 80)) if who else None,
+        foreign(cut(agents, 80)) if agents else None,
         clock(recap.started, "%-d %B %Y, %H:%M") if recap.started else None,
     ]
     return tag(

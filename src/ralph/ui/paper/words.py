@@ -66,6 +66,12 @@ def cost(dollars: float | None) -> str:
     return "–" if dollars is None else money(dollars)
 
 
+def who(recap: Recap) -> str:
+    """The agents that took turns, or the one that was to; "" where that is not known."""
+    names = [row.agent for row in recap.agents if row.agent]
+    return ", ".join(names if len(names) > 1 else filter(None, (recap.agent, recap.model)))
+
+
 def agents_words(recap: Recap) -> list[str]:
     """What each agent did, where there were several."""
     if len(recap.agents) < 2:
