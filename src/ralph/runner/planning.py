@@ -10,6 +10,7 @@ from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
+from ralph.kernel.facts import with_model
 from ralph.kernel.limits import Limits
 from ralph.kernel.roster import Roster, StepDown
 from ralph.kernel.rules import Patience
@@ -20,7 +21,7 @@ from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
-from ralph.settings.other_agents import of_fallback, with_model
+from ralph.settings.other_agents import of_fallback, of_model
 from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
@@ -160,7 +161,7 @@ def with_fallbacks(plan: Plan[Work], invocation: Invocation, terms: PlanTerms) -
         if plan.limits.dollars is None:
             remedy = "Set maxCost (--max-cost), or take it out."
             raise ConfigError(f"{_STEP_DOWN} needs a limit of money, and there is none", remedy)
-        cheaper = with_model(plan.loaded, step.model)
+        cheaper = of_model(plan.loaded, step.model)
         other = _another(plan, invocation, terms, _STEP_DOWN, cheaper)
         if why := _uncounted(plan) or _uncounted(other):
             raise ConfigError(f"{_STEP_DOWN}: {why}", "Set agent.prices, or take it out.")
@@ -185,8 +186,8 @@ def _another(
 
 def _uncounted(plan: Plan[Work]) -> str:
     """The reason why the cost of its turns cannot be counted; "" if it can."""
-    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
-    why = uncounted(plan.settings, plan.cli, name, plan.kind, priced=priced)
+    who, priced = with_model(os.path.basename(plan.command[0]), plan.model), plan.prices is not None
+    why = uncounted(plan.settings, plan.cli, who, plan.kind, priced=priced)
     return why[0] if why else ""
 
 

@@ -17,7 +17,7 @@ def of_fallback(loaded: Loaded, fallback: FallbackSettings, command: str) -> Loa
     return _with(loaded, msgspec.structs.replace(agent, **own))
 
 
-def with_model(loaded: Loaded, model: str) -> Loaded:
+def of_model(loaded: Loaded, model: str) -> Loaded:
     """The settings for the same agent with another model."""
     return _with(loaded, msgspec.structs.replace(loaded.settings.agent, model=model))
 

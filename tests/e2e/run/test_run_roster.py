@@ -211,6 +211,14 @@ def test_a_cheaper_model_for_the_rest_of_the_money(here: Here, workspace: Path) 
             ("loop.stepDown needs a limit of money", "--max-cost"),
         ),
         (
+            {
+                "agent": {"kind": "codex", "model": "gpt-5.4"},
+                "loop": {"stepDown": {"at": 0.5, "model": "gpt-99"}},
+            },
+            ("--max-cost", "1"),
+            ("loop.stepDown: claude with gpt-99 reports no cost, only tokens", "agent.prices"),
+        ),
+        (
             {"loop": {"stepDown": {"at": 80, "model": "haiku"}}},
             ("--max-cost", "1"),
             ("loop.stepDown.at", "less than 1"),
