@@ -249,8 +249,8 @@ class RateLimit:
 
 @value
 class NextAgent:
-    """Have the next agent take the iteration where this one is refused, overloaded or limited for
-    long; it is benched. With all of them benched, wait for the first that is free."""
+    """Bench an agent that is refused, overloaded or limited for long: the next one goes on.
+    With all of them benched, wait for the first that is free."""
 
     roster: Roster
     max_wait: float = field(default=86_400.0, repr=False)
