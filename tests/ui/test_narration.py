@@ -508,4 +508,6 @@ def test_another_reviewer_is_named() -> None:
 
 
 def test_a_cheaper_model_is_told() -> None:
-    assert told(STARTED, BEGAN, Step(NOW, STEP_DOWN, detail="it is haiku")) == ["it is haiku"]
+    assert told(STARTED, BEGAN, Step(NOW, STEP_DOWN, detail="it is haiku")) == [
+        "step down: it is haiku"
+    ]

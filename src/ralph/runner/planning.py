@@ -29,6 +29,11 @@ from ralph.ui.lines import Briefing
 _FALLBACKS, _STEP_DOWN = "agent.fallbacks", "loop.stepDown"
 _PRICES = 'Give it prices, for example "prices": {"input": 1.25, "output": 10}'
 _NOT_THERE = "Check the command and PATH, or take it out."
+PUBLISHING = ("prompt", "backlog", "stories")  # the loops whose work is commits
+FORGE_KEYS = (  # with which an agent could call its own work green, or merge it
+    *("GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
+    *("GITLAB_TOKEN", "CI_JOB_TOKEN"),
+)
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
@@ -52,6 +57,20 @@ def planned(
     terms: PlanTerms,
 ) -> Plan[Work]:
     """The plan of a run of that loop in its workspace, with the limits of the settings."""
+    plan = _by_agent(loop, work, invocation, loaded, backlog, terms=terms)
+    return plan if terms.over else _published(plan, invocation)
+
+
+def _by_agent(
+    loop: str,
+    work: Work,
+    invocation: Invocation,
+    loaded: Loaded,
+    backlog: Callable[[], Backlog],
+    *,
+    terms: PlanTerms,
+) -> Plan[Work]:
+    """The plan as the agent of these settings takes turns in it."""
     tasks = backlog()
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
@@ -93,6 +112,35 @@ def planned(
     )
 
 
+def publishes(settings: Settings) -> bool:
+    """True if its work leaves this machine: then nobody but the host has the key for that."""
+    return settings.pr.mode is not None or settings.ci.enabled is True
+
+
+def hidden_keys(settings: Settings) -> tuple[str, ...]:
+    """Variables that neither the agent nor the checks get, which run its code."""
+    keys = FORGE_KEYS if publishes(settings) else ()
+    return tuple(key for key in keys if key not in settings.agent.env.keep)
+
+
+def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
+    """The plan with the place that its work goes to, if it goes anywhere."""
+    settings = plan.settings
+    if plan.loop_name not in PUBLISHING:
+        return plan
+    if not publishes(settings):
+        if any(plan.loaded.origins.get(name) for name in ("pr.base", "pr.draft", "pr.merge")):
+            from ralph.runner.publishing.setup import refuse_idle_flags
+
+            refuse_idle_flags(plan.loaded)
+        return plan
+    if invocation.flags.get("dry_run"):
+        return plan
+    from ralph.runner.publishing.setup import destination
+
+    return replace(plan, destination=destination(settings, plan.workspace, plan.environ))
+
+
 def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
     """The agent's command. A path is the project's, also for a program that works elsewhere."""
     here, find = invocation.workspace, named_command if over else find_command
@@ -120,7 +168,7 @@ def _agent(
         environ,
         agent.kind or os.path.basename(command[0]).lower(),
         keep=agent.env.keep,
-        unset=agent.env.unset,
+        unset=(*agent.env.unset, *hidden_keys(settings)),
         put=agent.env.set,
         model=asked,
     )
@@ -175,7 +223,8 @@ def _another(
     """The plan as another agent takes turns in it."""
     terms, command = replace(terms, heals=True, money=()), loaded.settings.agent.command
     try:
-        return planned(plan.loop_name, plan.work, invocation, loaded, plan.backlog, terms=terms)
+        work, backlog = plan.work, plan.backlog
+        return _by_agent(plan.loop_name, work, invocation, loaded, backlog, terms=terms)
     except ConfigError as error:
         remedy = error.remedy
         if "was not found" in error.message:  # there is no flag by which to name another

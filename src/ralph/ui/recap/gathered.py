@@ -112,7 +112,7 @@ class Gathered:
             outcome=shown(closing.outcome or _outcome(report)),
             pending=_pending(report),
             problem=shown(seen.problem or _stays_paused(report)),
-            wake_at=state.wake if report.life is Life.WAITING else None,
+            wake_at=state.wakes if report.life is Life.WAITING else None,
             spent=_money(report),
             agents=tuple(tables.agent_rows(self.chapters)),
             done=_lines(closing.done),
