@@ -364,6 +364,12 @@ def test_a_raised_limit_has_its_own_share() -> None:
     assert fold(state, Resumed(2000.0, 8, limits=Limits(dollars=1.0))).stepped_down
 
 
+def test_a_cheaper_model_that_is_no_longer_in_the_settings_is_not_asked() -> None:
+    """A person may take it out while the run is paused."""
+    case = Case(Boundary.WATCHING, replace(NEW, stepped_down=True), 100.0)
+    assert (replace(TWO, step_down=CHEAP).choose(case), TWO.choose(case)) == (2, 0)
+
+
 def test_others_go_on_for_the_cheaper_one_too() -> None:
     """Places: the first agent 0, the one that goes on 1, the cheaper model 2."""
     roster = replace(TWO, step_down=CHEAP)

@@ -37,7 +37,7 @@ class Roster:
 
     def order(self, state: RunState) -> tuple[int, ...]:
         """The places that are asked for the next turn, the preferred one first."""
-        first = self.cheaper if state.stepped_down else 0
+        first = self.cheaper if state.stepped_down and self.step_down is not None else 0
         if self.reviewer is not None and state.is_review:
             first = self.reviewer
         return (first, *range(1, self.fallbacks + 1))
