@@ -1,5 +1,6 @@
 """Pull requests and CI for a backlog: `ralph tasks run --pr` (ADR 44)."""
 
+import json
 import signal
 
 import pytest
@@ -120,16 +121,17 @@ def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop) -> None:
     assert shop.task("T1")["status"] == "blocked"
 
 
-def test_whoever_was_killed_while_waiting_waits_on(shop: Shop) -> None:
+@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+def test_whoever_was_killed_while_waiting_waits_on(shop: Shop, mode: str) -> None:
     """Issue 25: "Killed while waiting, `resume` neither opens again nor pushes again"; the time
     asleep is not spent."""
     shop.settings(ci={**QUICK, "poll": 0.2})
     shop.tasks(TWO[0])
     shop.forge.ci("*", [[pending("build")]])
-    run = Running(shop.path, *shop.words(WORK, "--pr", "stacked"))
+    run = Running(shop.path, *shop.words(WORK, "--pr", mode))
     run.await_that(lambda: "CI of #1" in run.err())
-    told = ralph("status", "--json")
-    assert '"state":"waiting"' in told.out.replace(" ", "")
+    told = json.loads(ralph("status", "--json").out)
+    assert (told["workers"] or [told])[0]["state"] == "waiting"
     run.send(signal.SIGKILL)
     run.end()
     before = len(shop.forge.asked("POST", "/pulls"))
@@ -158,6 +160,9 @@ def test_a_pull_request_of_its_own_holds_one_task(shop: Shop) -> None:
     assert files == ["README", "T2.txt"], "neither another task's work nor Ralph's records"
     assert shop.statuses() == dict.fromkeys(("T1", "T2", "T3"), "done")
     assert len(shop.git("worktree", "list").splitlines()) == 1
+    told = json.loads(ralph("status", "--json").out)
+    assert [pull["number"] for pull in told["pulls"]] == [1, 2, 3]
+    assert "ralph/T3 → ralph/T1" in ralph("report", "--format", "md").out
 
 
 def test_the_run_goes_on_while_ci_is_at_work(shop: Shop) -> None:
@@ -201,6 +206,22 @@ def test_merged_when_complete_and_never_without_being_told(shop: Shop) -> None:
     assert done.code == 0, done.err
     assert [(pull.state, pull.base) for pull in shop.forge.pulls] == [("merged", "main")] * 2
     assert "T2.txt" in shop.forge.git("ls-tree", "--name-only", "main")
+
+
+@pytest.mark.parametrize("base", ["main", "next"])
+def test_an_issue_is_closed_by_the_merge_alone(shop: Shop, base: str) -> None:
+    """Issue 25: '"Closes #N" only where the base is the default branch (else a comment)'."""
+    shop.git("push", "-q", "origin", "main:next")
+    source = {"format": "github", "key": "acme/shop#7", "repo": "acme/shop"}
+    url = "https://github.com/acme/shop/issues/7"
+    shop.tasks({"id": "GH-7", "title": "Seven", "source": source, "externalUrl": url})
+    done = shop.run(WORK, "--pr", "per-task", "--no-ci", "--base", base)
+    assert done.code == 0, done.err
+    (pull,) = shop.forge.pulls
+    assert ("Closes #7" in pull.body.splitlines()) is (base == "main")
+    assert ("For #7" in pull.body.splitlines()) is (base == "next")
+    assert len(pull.comments) == (base == "next")
+    assert not shop.forge.asked("PATCH", "/issues/7")
 
 
 def test_without_ci_nobody_is_waited_for(shop: Shop) -> None:

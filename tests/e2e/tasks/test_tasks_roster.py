@@ -65,6 +65,7 @@ exit 1"""
 LOOKS = """\
 cd "$HOME" && ls .codex/auth.json .gemini/oauth_creds.json > "$OLDPWD/seen.txt" 2>&1
 echo '{"type":"thread.started","thread_id":"t"}'
+echo '{"type":"item.started","item":{"id":"0","type":"command_execution","command":"ls"}}'
 echo '{"type":"item.completed","item":{"id":"1","type":"agent_message",\
 "text":"<promise>COMPLETE</promise>"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":10}}'"""
@@ -89,6 +90,8 @@ def test_in_a_sandbox_every_agent_has_what_it_needs(project: Project) -> None:
     assert ".codex/auth.json" in said
     assert ".gemini/oauth_creds.json" not in said
     assert list(takers().values()) == [["claude", "codex"]]
+    counted = [line["actions"] for line in project.lines("progress") if "actions" in line]
+    assert [actions["bash"] for actions in counted] == [1]  # its stream is read as codex's
 
 
 def test_step_down_counts_what_all_workers_have_spent(project: Project) -> None:

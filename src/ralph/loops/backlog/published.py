@@ -1,5 +1,6 @@
 """The pull requests of a backlog: whose branch they are, and what they tell."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ralph.kernel.ports import Gates
@@ -7,7 +8,6 @@ from ralph.kernel.state import RunState
 from ralph.loops.backlog.parallel.worktrees import branch_of
 from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.policy import Publishing
-from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.tracker.sync import repository_of
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
@@ -28,9 +28,10 @@ def publishing_of(plan: Plan[TaskWork], run: RunContext, law: Gates) -> Publishi
         record = file.record(state.task) or {}
         if each:
             title = f"{state.task}: {record.get('title') or ''}".rstrip(": ")
-            return Subject(title, str(record.get("description") or ""), _issue_of(record))
+            return Subject(title, str(record.get("description") or ""), _issues_of([record]))
         done = tuple(dict.fromkeys((*(work.task for work in state.delivered), state.task)))
-        return Subject(*_several(file, done), _issue_of(record) if len(done) == 1 else "")
+        records = [file.record(task) or {"id": task} for task in done]
+        return Subject(*_several(records), _issues_of(records))
 
     publish = publication(
         plan,
@@ -43,16 +44,17 @@ def publishing_of(plan: Plan[TaskWork], run: RunContext, law: Gates) -> Publishi
     return Publishing(publish, each, parks=seat is not None)
 
 
-def _issue_of(record: dict[str, Any]) -> str:
-    repository = repository_of(record)
-    number = str(record.get("source", {}).get("key")).rpartition("#")[2] if repository else ""
-    return f"{repository}#{number}" if number else ""
+def _issues_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The issues at GitHub that tasks came from."""
+    found = ((repository_of(dict(record)), record) for record in records)
+    keys = ((name, str(record["source"].get("key"))) for name, record in found if name)
+    return tuple(f"{name}#{key.rpartition('#')[2]}" for name, key in keys)
 
 
-def _several(file: TaskFile, tasks: tuple[str, ...]) -> tuple[str, str]:
-    """The title and the text of a pull request for several tasks."""
-    titles = {task: str((file.record(task) or {}).get("title") or "") for task in tasks}
-    lines = [f"{task}: {title}".rstrip(": ") for task, title in titles.items()]
+def _several(records: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The title and the text of one pull request for several tasks."""
+    lines = [f"{record['id']}: {record.get('title') or ''}".rstrip(": ") for record in records]
     if len(lines) == 1:
         return lines[0], ""
-    return f"{len(lines)} tasks: {', '.join(tasks)}", "\n".join(lines[:_MOST_NAMED])
+    title = f"{len(lines)} tasks: {', '.join(str(record['id']) for record in records)}"
+    return title, "\n".join(lines[:_MOST_NAMED])

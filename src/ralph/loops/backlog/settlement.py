@@ -56,14 +56,14 @@ class TaskSettlement:
     notify: Notify
     about: message.About
     run_dir: str
-    dialect: str  # of the agent's stream
+    dialects: tuple[str, ...]  # of the agents' streams, by their places
     now: Callable[[], float]
     tell: Callable[[str], None]
     telling: Telling
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
     alone: bool = False  # nothing of the user's runs between two tasks
-    by_pull: bool = False  # a pull request of its own carries a task, and closes its issue
+    by_pull: str = ""  # the forge whose pull requests carry the tasks, if any do
 
     @property
     def _run(self) -> str:
@@ -238,7 +238,7 @@ class TaskSettlement:
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
             "filesystemDelta": [{"path": p, "change": how} for p, how in sorted(delta.items())],
-            "actions": actions_in(turn.stream, self.dialect),
+            "actions": actions_in(turn.stream, self.dialects[turn.place]),
             "findings": [{"gate": found.gate, "text": found.text} for found in state.findings],
         }
         if came.error:
@@ -323,8 +323,8 @@ class TaskSettlement:
         return replace(made, said=subject if made.commit != since.head else "")
 
     def sync(self, state: RunState) -> tuple[bool, str]:
-        if self.by_pull and repository_of(self._task(state)):
-            return True, ""  # a merge closes it
+        if self.by_pull == "GitHub" and repository_of(self._task(state)):
+            return True, ""  # a merge closes the issue
         return self.telling.sync(state.task)
 
     def reopen(self, tasks: tuple[str, ...]) -> None:

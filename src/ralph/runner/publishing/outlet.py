@@ -12,11 +12,12 @@ from ralph.git.scm import ScmCommand
 from ralph.kernel.facts import Published
 from ralph.kernel.ports import Committed
 from ralph.kernel.state import RunState
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, Stop
 from ralph.runner.publishing.pull_words import Account, Subject, body_of, title_of
 from ralph.runner.publishing.settle import Pushed
 from ralph.text.redact import redact
+from ralph.text.words import listed
 from ralph.ui.closing import proof_words
 from ralph.ui.paper.words import telling
 
@@ -28,6 +29,10 @@ _SHORT_ID = 12
 
 class Forge(Pulls, Checks, Protocol):
     """What publishing needs of one."""
+
+    @property
+    def name(self) -> str:
+        """GitHub or GitLab."""
 
 
 @value
@@ -77,7 +82,7 @@ class ForgeOutlet:
         return Pushed(ok, said, foreign=not ok)
 
     def propose(self, state: RunState, commit: str, now: float) -> Published:
-        subject, base = self.about(state), self._base(state)
+        subject, base = self._subject(state), self._base(state)
         closes = base == self.to.project.default_branch
         account = _account(state, self._told())
         branch = self.branch(state)
@@ -92,8 +97,8 @@ class ForgeOutlet:
                 self.terms.reviewers,
             )
         )
-        if subject.issue and not closes:
-            words = f"A merge into {base} does not close {subject.issue}: only one into"
+        if subject.issues and not closes:
+            words = f"A merge into {base} does not close {listed(subject.issues)}: only one into"
             self.to.forge.comment(pull.number, f"{words} {self.to.project.default_branch} does.")
         return Published(now, state.task, branch, base, pull.number, pull.url, commit)
 
@@ -122,14 +127,27 @@ class ForgeOutlet:
     def merge(self, pull: Published) -> None:
         self.to.forge.merge(pull.number, pull.commit, self.terms.merge_method)
 
+    def _subject(self, state: RunState) -> Subject:
+        """With issues of this repository by their numbers."""
+        subject, here = self.about(state), f"{self.to.project.name.lower()}#"
+        own = (
+            issue if not issue.lower().startswith(here) else issue[len(here) - 1 :]
+            for issue in subject.issues
+        )
+        return replace(subject, issues=tuple(own))
+
     def _base(self, state: RunState) -> str:
-        """The branch to merge into: in a stack that of the work before, until it is merged."""
+        """The branch to merge into: in a stack that of the work before, while it is open."""
         own = self.branch(state)
         if self.below and self.below != own:
             return self.below
-        stack = [pull for pull in state.pulls if pull.branch != own and not pull.merged]
-        stacked = self.terms.mode == "stacked" and bool(stack)
-        return stack[-1].branch if stacked else self.to.base
+        if self.terms.mode != "stacked":
+            return self.to.base
+        for pull in reversed(state.pulls):
+            is_open = pull.branch != own and not pull.merged
+            if is_open and self.to.forge.pull(pull.number).state is PullState.OPEN:
+                return pull.branch
+        return self.to.base
 
     @property
     def _environ(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ class Subject:
 
     title: str
     text: str = ""  # a description
-    issue: str = ""  # owner/name#number, that it settles
+    issues: tuple[str, ...] = ()  # that it settles: owner/name#number
 
 
 @value
@@ -54,8 +54,9 @@ def _lines(subject: Subject, account: Account, *, closes: bool) -> Iterator[str]
         lines = subject.text[:_TEXT].strip().splitlines()
         yield from (f"> {plain_words(line, _TEXT)}".rstrip() for line in lines)
         yield ""
-    if subject.issue:
-        yield from (f"{'Closes' if closes else 'For'} {subject.issue}", "")
+    if subject.issues:
+        yield from (f"{'Closes' if closes else 'For'} {issue}" for issue in subject.issues)
+        yield ""
     if account.evidence or account.proof:
         yield from ("### Why it is believed to be done", "")
         yield from (f"- {plain_words(line)}" for line in account.evidence)

@@ -120,6 +120,7 @@ class Gathered:
             yours=_lines(closing.yours),
             next=_lines(closing.next or ((resume,) if resume else ())),
             tasks=rows,
+            pulls=tuple(tables.pull_rows(state)),
             iterations=tuple(iterations),
             lanes=tuple(tables.lanes(self._sent, self._back, None if seen.live else self._last)),
             points=tuple(tables.points(self._changes(), len(rows) or None)),

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Asked, Assigned, Returned
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import ENDED, Mode, ReviewStatus, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Park, Stop
@@ -16,6 +17,7 @@ from ralph.ui.recap.values import (
     Iteration,
     Lane,
     Point,
+    PullRow,
     ReviewRow,
     Steered,
     TaskRow,
@@ -119,6 +121,13 @@ def agent_rows(chapters: Iterable[Chapter]) -> Iterator[AgentRow]:
         costs = [turn.cost_usd for turn in of if turn.cost_usd is not None]
         usage = sum((turn.usage for turn in of), Usage())
         yield AgentRow(shown(agent), len(of), sum(costs) if costs else None, usage)
+
+
+def pull_rows(state: RunState) -> Iterator[PullRow]:
+    """The pull requests of the run and its workers; an address that is no web page is left out."""
+    for pull in state.pulls:
+        url = pull.url if pull.url.startswith(("https://", "http://")) else ""
+        yield PullRow(pull.number, url, pull.branch, pull.base, pull.task, pull.merged)
 
 
 def review_rows(lead: Chapter) -> Iterator[ReviewRow]:
