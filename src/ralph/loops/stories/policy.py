@@ -118,6 +118,7 @@ def closing(limits: Limits, patience: rules.Patience, approved: AllApproved) -> 
     return (
         rules.interrupted,
         rules.unstartable,
+        *rules.next_agent(patience),
         rules.refused,
         rules.RateLimit(patience.max_wait),
         rules.UsedUp(limits),

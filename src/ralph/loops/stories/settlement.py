@@ -180,7 +180,7 @@ class StoryDesk(Desk):
             fields |= {"reviewStatus": CHANGES_REQUESTED, "reviewFeedback": why[:_LONGEST_FEEDBACK]}
         for story in now["userStories"]:
             if story["id"] == state.task:
-                story |= fields
+                story.update(fields)
         self._write(as_text(now))
         self._commit(f"ralph: CI is red for {state.task} (iteration {state.iteration})", (TASKS,))
         self.lists.let_stand()
