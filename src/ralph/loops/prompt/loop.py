@@ -15,6 +15,7 @@ from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
 from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sandboxed
+from ralph.runner.showing.forecasts import first_words
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
@@ -135,6 +136,7 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
         yours = place.trees.yours()
         left_out = f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"
         notes += [left_out] if yours else []
+    notes += first_words(plan, run.name, run.before)
     return Wired(place.sandboxed(policy), place.agent(), place.world(patience), notes=tuple(notes))
 
 

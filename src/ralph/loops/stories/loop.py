@@ -32,6 +32,7 @@ from ralph.loops.stories.settlement import StoryDesk, StoryMarker
 from ralph.runner.agent_setup import hook_notes, permission_notes
 from ralph.runner.plan import Loop, Plan
 from ralph.runner.planning import limits_of, wary_patience
+from ralph.runner.showing.forecasts import first_words
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded
@@ -134,7 +135,8 @@ def _prepared(place: Workplace, desk: StoryDesk, terms: StoryTerms) -> list[str]
             words = f"Run {left.run} was killed before its last turn was judged"
             notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
     stories = plan.backlog().tasks
-    return [*notes, estimate(stories, terms)] if stories else notes
+    notes += [estimate(stories, terms)] if stories else []
+    return [*notes, *first_words(plan, run.name, run.before)]
 
 
 @value

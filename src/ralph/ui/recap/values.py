@@ -227,6 +227,19 @@ class Money:
 
 
 @value
+class Outlook:
+    """What is likely left of a run: eight times of ten it lies between the first and the last of
+    three numbers, and half the time below the one between. None is what nobody can tell."""
+
+    words: str
+    observations: int  # earlier runs, tasks or stories by which this was found
+    iterations: tuple[float, float, float] | None = None
+    seconds: tuple[float, float, float] | None = None
+    cost_usd: tuple[float, float, float] | None = None
+    limit_holds: bool | None = None  # None: that is uncertain
+
+
+@value
 class Recap:
     """A run, whole."""
 
@@ -253,6 +266,7 @@ class Recap:
     wake_at: float | None = None
     pending: str = ""  # asked for and not heard yet: stop, stop-now, pause
     spent: Money = Money()
+    forecast: Outlook | None = None  # of a run that goes on
     evidence: tuple[str, ...] = ()
     tree: str = ""
     commit: str = ""

@@ -1,0 +1,190 @@
+"""What earlier runs of a project took until they ended: one line each, for forecasts (ADR 46).
+
+A run of the prompt loop is one effort, and so is each story. What tasks took, their own records
+tell (B §Logs).
+"""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ralph.journal.ledger import Book, Ledger
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Began, Ended, Fact, Settled, Started, Step
+from ralph.kernel.verdict import Reason, Stop, Wait, is_interrupted
+
+if TYPE_CHECKING:
+    from ralph.journal.forecast import Effort
+
+FILE = "efforts.jsonl"
+MOST = 200  # efforts, the newest, on which a forecast stands
+PROFILES = ("harness", "reviewed")
+_FAR = 256 * 1024  # bytes from the end in which they are looked for
+
+
+@dataclass
+class _Tally:
+    """A unit's iterations so far: their number, and by amount their sum and that of their squares.
+    Those of one that goes on are counted when it is over."""
+
+    iterations: int = 0
+    seconds: float = 0.0
+    dollars: float = 0.0
+    squares: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    unknown: bool = False  # some turn did not tell its cost
+
+    def add(self, seconds: float, dollars: float) -> None:
+        self.iterations += 1
+        self.seconds += seconds
+        self.dollars += dollars
+        self.squares[0] += seconds**2
+        self.squares[1] += dollars**2
+
+
+class Efforts:
+    """A reader of facts that keeps what a run took, or each of its stories. It never disturbs the
+    run. `past` are the facts of a run that is resumed."""
+
+    def __init__(
+        self, project: str, on_loss: Callable[[str], None], past: Sequence[Fact] = ()
+    ) -> None:
+        self._book = Book("history", os.path.join(project, FILE), on_loss)
+        self._started: Started | None = None
+        self._tallies: dict[str, _Tally] = {}
+        self._task = ""
+        self._iteration = 0
+        self._open = False  # it has begun, and is not counted yet
+        self._since: float | None = None  # when its turn began; time asleep lies between turns
+        self._own = [0.0, 0.0]  # of the iteration under way
+        for fact in past:
+            self._hear(fact, write=False)
+
+    def on_fact(self, fact: Fact) -> None:
+        """Count it; write down what ended with it."""
+        self._hear(fact, write=True)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Nothing: what a turn took is known when it is over."""
+
+    def _hear(self, fact: Fact, *, write: bool) -> None:
+        if isinstance(fact, Began):
+            self._begin(fact, write=write)
+        elif isinstance(fact, Ended):
+            self._pay(fact.turn.cost_usd, unknown=fact.turn.uncounted)
+        elif isinstance(fact, Step):
+            self._pay(fact.cost_usd, unknown=fact.cost_usd is None)
+        elif isinstance(fact, Started):
+            self._started = fact
+        elif isinstance(fact, Settled):
+            self._settle(fact, write=write)
+
+    def _begin(self, fact: Began, *, write: bool) -> None:
+        task = fact.assignment.task if self._profile == "reviewed" else ""
+        if fact.iteration != self._iteration:
+            self._close()
+        if self._iteration and task != self._task and write:
+            self._write(fact.time, ended=True)
+        self._task, self._iteration = task, fact.iteration
+        self._open, self._since = True, fact.time
+
+    def _pay(self, dollars: float | None, *, unknown: bool) -> None:
+        self._own[1] += dollars or 0.0
+        if unknown:
+            self._tally.unknown = True
+
+    def _settle(self, fact: Settled, *, write: bool) -> None:
+        verdict, cut_off = fact.verdict, self._since is not None and is_interrupted(fact.verdict)
+        if self._since is not None:
+            self._own[0] += max(0.0, fact.time - self._since)
+            self._since = None
+        if not cut_off and not isinstance(verdict, Wait):  # else the same one is taken again
+            self._close()
+        if isinstance(verdict, Stop) and write:
+            self._write(fact.time, ended=verdict.reason is Reason.COMPLETED)
+
+    def _close(self) -> None:
+        """The iteration under way is over."""
+        if self._open:
+            self._tally.add(*self._own)
+            self._own, self._open = [0.0, 0.0], False
+
+    @property
+    def _tally(self) -> _Tally:
+        return self._tallies.setdefault(self._task, _Tally())
+
+    @property
+    def _profile(self) -> str:
+        return self._started.profile if self._started else ""
+
+    def _write(self, time: float, *, ended: bool) -> None:
+        tally, started = self._tally, self._started
+        if started is None or started.profile not in PROFILES or not tally.iterations:
+            return
+        self._book.add(
+            {
+                "time": time,
+                "run": started.run,
+                "profile": started.profile,
+                "task": self._task,
+                "iterations": tally.iterations,
+                "seconds": round(tally.seconds, 3),
+                "cost_usd": None if tally.unknown else round(tally.dollars, 6),
+                "squares": [round(number, 6) for number in tally.squares],
+                "ended": ended,
+            }
+        )
+
+
+def bookkeepers(
+    project: str, on_loss: Callable[[str], None], past: Sequence[Fact], lead: str
+) -> tuple[Ledger, Efforts]:
+    """The readers of a run that write down what it takes; `lead` as a Ledger has it."""
+    return Ledger(project, on_loss, past, lead), Efforts(project, on_loss, past)
+
+
+def read_efforts(path: str, profile: str, without: tuple[str, str] = ("", "")) -> "list[Effort]":
+    """The newest efforts of such runs. Of a run that was resumed its last word counts; `without`
+    is the run and the task that the forecast is about. Lines that make no sense are left out."""
+    from ralph.files.jsonl import json_object, newest_first
+
+    seen: set[tuple[str, str]] = {without}
+    efforts: list[Effort] = []
+    for line in newest_first(path, _FAR):
+        data = json_object(line)
+        if data is None or data.get("profile") != profile:
+            continue
+        key = str(data.get("run")), str(data.get("task"))
+        effort = _effort(data) if key not in seen else None
+        seen.add(key)
+        if effort is not None:
+            efforts.append(effort)
+        if len(efforts) == MOST:
+            break
+    return efforts
+
+
+def _effort(data: dict[str, Any]) -> "Effort | None":
+    from ralph.journal.forecast import Effort
+
+    iterations, seconds = data.get("iterations"), _amount(data.get("seconds"))
+    if type(iterations) is not int or not 0 < iterations < 1_000_000 or seconds is None:
+        return None
+    found = data.get("squares")
+    some = [_amount(number) for number in found] if isinstance(found, list) else []
+    squares = (some[0], some[1]) if len(some) == 2 else (None, None)
+    return Effort(
+        iterations,
+        seconds,
+        _amount(data.get("cost_usd")),
+        data.get("ended") is True,
+        squares=None if squares[0] is None or squares[1] is None else (squares[0], squares[1]),
+    )
+
+
+def _amount(number: object) -> float | None:
+    """A number that can be added up and squared."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return None
+    return float(number) if 0 <= number < 1e15 and math.isfinite(number) else None
