@@ -149,7 +149,7 @@ class Stage:
         for state, forecast in self.asked:
             self.score.asked += 1
             done, whole = spent_before_turn(state), end.spent
-            left = {"iterations": truth - done.iterations}
+            left: dict[str, float] = {"iterations": truth - done.iterations}
             if whole.iterations == truth:  # of what was cut off nobody knows the rest
                 left |= {"seconds": whole.seconds - done.seconds}
                 left |= {"cost_usd": whole.dollars - done.dollars}

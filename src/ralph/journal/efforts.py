@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ralph.journal.ledger import Book, Ledger
 from ralph.kernel.events import AgentEvent
-from ralph.kernel.facts import Began, Ended, Fact, Settled, Started, Step
-from ralph.kernel.verdict import Reason, Stop, Wait, is_interrupted
+from ralph.kernel.facts import Began, Fact, Settled, Started
+from ralph.kernel.limits import Spent
+from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.verdict import Reason, Stop
 
 if TYPE_CHECKING:
     from ralph.journal.forecast import Effort
@@ -26,8 +28,8 @@ _FAR = 256 * 1024  # bytes from the end in which they are looked for
 
 @dataclass
 class _Tally:
-    """A unit's iterations so far: their number, and by amount their sum and that of their squares.
-    Those of one that goes on are counted when it is over."""
+    """A unit's iterations that are over: their number, and sums of what they took and of the
+    squares of that."""
 
     iterations: int = 0
     seconds: float = 0.0
@@ -35,12 +37,16 @@ class _Tally:
     squares: list[float] = field(default_factory=lambda: [0.0, 0.0])
     unknown: bool = False  # some turn did not tell its cost
 
-    def add(self, seconds: float, dollars: float) -> None:
+    def add(self, before: Spent, after: Spent) -> None:
+        """One more iteration, which began and ended with so much spent."""
+        seconds = after.seconds - before.seconds
+        dollars = after.dollars - before.dollars
         self.iterations += 1
         self.seconds += seconds
         self.dollars += dollars
         self.squares[0] += seconds**2
         self.squares[1] += dollars**2
+        self.unknown |= after.uncounted > before.uncounted
 
 
 class Efforts:
@@ -52,12 +58,11 @@ class Efforts:
     ) -> None:
         self._book = Book("history", os.path.join(project, FILE), on_loss)
         self._started: Started | None = None
+        self._state = NEW
         self._tallies: dict[str, _Tally] = {}
         self._task = ""
-        self._iteration = 0
-        self._open = False  # it has begun, and is not counted yet
-        self._since: float | None = None  # when its turn began; time asleep lies between turns
-        self._own = [0.0, 0.0]  # of the iteration under way
+        self._open = False  # an iteration has begun, and is not counted yet
+        self._spent = Spent()  # when it began
         for fact in past:
             self._hear(fact, write=False)
 
@@ -69,46 +74,36 @@ class Efforts:
         """Nothing: what a turn took is known when it is over."""
 
     def _hear(self, fact: Fact, *, write: bool) -> None:
-        if isinstance(fact, Began):
-            self._begin(fact, write=write)
-        elif isinstance(fact, Ended):
-            self._pay(fact.turn.cost_usd, unknown=fact.turn.uncounted)
-        elif isinstance(fact, Step):
-            self._pay(fact.cost_usd, unknown=fact.cost_usd is None)
-        elif isinstance(fact, Started):
+        if isinstance(fact, Started):
             self._started = fact
+        if self._profile not in PROFILES:
+            return
+        before, self._state = self._state, fold(self._state, fact)
+        if isinstance(fact, Began):
+            self._begin(fact, before, write=write)
         elif isinstance(fact, Settled):
             self._settle(fact, write=write)
 
-    def _begin(self, fact: Began, *, write: bool) -> None:
-        task = fact.assignment.task if self._profile == "reviewed" else ""
-        if fact.iteration != self._iteration:
+    def _begin(self, fact: Began, before: RunState, *, write: bool) -> None:
+        if fact.iteration != before.iteration:
             self._close()
-        if self._iteration and task != self._task and write:
+        task = fact.assignment.task if self._profile == "reviewed" else ""
+        if before.iteration and task != self._task and write:
             self._write(fact.time, ended=True)
-        self._task, self._iteration = task, fact.iteration
-        self._open, self._since = True, fact.time
-
-    def _pay(self, dollars: float | None, *, unknown: bool) -> None:
-        self._own[1] += dollars or 0.0
-        if unknown:
-            self._tally.unknown = True
+        self._task, self._open = task, True
 
     def _settle(self, fact: Settled, *, write: bool) -> None:
-        verdict, cut_off = fact.verdict, self._since is not None and is_interrupted(fact.verdict)
-        if self._since is not None:
-            self._own[0] += max(0.0, fact.time - self._since)
-            self._since = None
-        if not cut_off and not isinstance(verdict, Wait):  # else the same one is taken again
-            self._close()
+        verdict, state = fact.verdict, self._state
+        if not (state.again or state.unjudged or state.unsettled or state.cut_off):
+            self._close()  # else the same iteration is taken again
         if isinstance(verdict, Stop) and write:
             self._write(fact.time, ended=verdict.reason is Reason.COMPLETED)
 
     def _close(self) -> None:
         """The iteration under way is over."""
         if self._open:
-            self._tally.add(*self._own)
-            self._own, self._open = [0.0, 0.0], False
+            self._tally.add(self._spent, self._state.spent)
+            self._spent, self._open = self._state.spent, False
 
     @property
     def _tally(self) -> _Tally:

@@ -90,6 +90,7 @@ class Forecast:
     iterations: Range | None = None
     seconds: Range | None = None
     cost_usd: Range | None = None
+    after: Spent = Spent()  # what the iterations that are over have used: from there it counts
     bounds: tuple[Bound, ...] = ()
     why: str = ""  # why there is none
 
@@ -434,7 +435,7 @@ def judged(
     ]
     if limits.tasks is not None and not made.why:
         bounds.append(Bound(counted(limits.tasks, "task"), units <= limits.tasks))
-    return replace(made, bounds=tuple(bounds))
+    return replace(made, after=spent, bounds=tuple(bounds))
 
 
 def _holds(limit: float, used: float, left: Range | None) -> bool | None:

@@ -5,6 +5,7 @@ from typing import Any
 from ralph.journal.forecast import Bound, Forecast, Range, plural
 from ralph.text.words import counted, duration, money
 
+_EXACT = 120  # seconds, from which minutes are enough
 _LIMITS = (
     (False, "{} will likely not hold"),
     (None, "it is uncertain whether {} will hold"),
@@ -21,7 +22,7 @@ def forecast_words(forecast: Forecast, *, more: bool = True) -> str:
         return "nothing is left to do"
     amounts = (
         _iterations(forecast.iterations, "more iteration" if more else "iteration"),
-        _between(forecast.seconds, duration),
+        _between(forecast.seconds, _about),
         _between(forecast.cost_usd, money),
     )
     limits = _limits(forecast.bounds)
@@ -39,6 +40,12 @@ def _iterations(range_: Range, noun: str) -> str:
     if low == high:
         return counted(low, noun)
     return f"{low} to {high} {noun}s (about {median})"
+
+
+def _about(seconds: float) -> str:
+    """A time that is a guess, and is not said to the second."""
+    step = 1 if seconds < _EXACT else 60 if seconds < 3600 else 300
+    return duration(round(seconds / step) * step if seconds >= _EXACT / 4 else seconds)
 
 
 def _between(range_: Range | None, said: Any) -> str:  # noqa: ANN401
@@ -65,11 +72,17 @@ def forecast_dict(forecast: Forecast | None) -> dict[str, Any] | None:
     """The forecast for programs; null is what nobody can tell."""
     if forecast is None:
         return None
+    after = forecast.after
     return {
         "iterations": _range(forecast.iterations, 0),
         "seconds": _range(forecast.seconds, 1),
         "cost_usd": _range(forecast.cost_usd, 4),
         "limit_holds": forecast.limit_holds,
+        "after": {
+            "iterations": after.iterations,
+            "seconds": round(after.seconds, 1),
+            "cost_usd": round(after.dollars, 4),
+        },
         "observations": forecast.observations,
         "of": plural(forecast.unit),
         "words": forecast_words(forecast),

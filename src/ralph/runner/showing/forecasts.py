@@ -55,8 +55,10 @@ class Forecasts:
     ) -> "Forecast | None":
         """What is likely left of a run that goes on, or could; None of one that is complete, of a
         worker, of a loop without forecasts, and where files make no sense."""
+        if started is None or started.profile not in UNITS or run.lead is not None:
+            return None
         is_complete = state.stop is not None and state.stop.reason is Reason.COMPLETED
-        if started is None or started.profile not in UNITS or run.lead is not None or is_complete:
+        if is_complete or (UNITS[started.profile] == "run" and state.done):
             return None
         try:
             if run.directory not in self._kept:

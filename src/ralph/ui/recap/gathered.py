@@ -279,8 +279,15 @@ def _outlook(report: Report, beside: Beside) -> Outlook | None:
         None if each is None else (each.low, each.median, each.high)
         for each in (found.iterations, found.seconds, found.cost_usd)
     )
-    words = forecast_words(found)
-    return Outlook(words, found.observations, iterations, seconds, cost, found.limit_holds)
+    return Outlook(
+        forecast_words(found),
+        found.observations,
+        iterations,
+        seconds,
+        cost,
+        found.limit_holds,
+        (found.after.iterations, found.after.seconds, found.after.dollars),
+    )
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:

@@ -228,8 +228,9 @@ class Money:
 
 @value
 class Outlook:
-    """What is likely left of a run: eight times of ten it lies between the first and the last of
-    three numbers, and half the time below the one between. None is what nobody can tell."""
+    """What is likely left of a run, after the iterations that are over: eight times of ten it lies
+    between the first and the last of three numbers, and half the time below the one between. None
+    is what nobody can tell."""
 
     words: str
     observations: int  # earlier runs, tasks or stories by which this was found
@@ -237,6 +238,7 @@ class Outlook:
     seconds: tuple[float, float, float] | None = None
     cost_usd: tuple[float, float, float] | None = None
     limit_holds: bool | None = None  # None: that is uncertain
+    after: tuple[int, float, float] = (0, 0.0, 0.0)  # iterations, seconds and dollars of those
 
 
 @value

@@ -110,6 +110,10 @@ class Records:
         self._newest, self._learned = newest, [*known, *reversed(new)]
         return tuple(self._learned[-most:])
 
+    def efforts(self) -> "tuple[Effort, ...]":
+        """What the newest tasks took."""
+        return efforts_at(self._path(LEARNING))
+
     def _objects(self, name: str, far: int, word: str) -> Iterator[Entry]:
         found = map(json_object, newest_first(self._path(name), far, word))
         return (entry for entry in found if entry)
