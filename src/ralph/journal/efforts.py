@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ralph.journal.forecast import Effort
 
 FILE = "efforts.jsonl"
-MOST = 200  # efforts, the newest, on which a forecast stands
+MOST = 100  # efforts, the newest, on which a forecast stands: more would tell no more
 PROFILES = ("harness", "reviewed")
 _FAR = 256 * 1024  # bytes from the end in which they are looked for
 

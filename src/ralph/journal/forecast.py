@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.value import replace, value
-from ralph.text.words import counted, duration
+from ralph.text.words import counted, duration, money
 
 LEAST = 5  # efforts that came to their end; of fewer nobody can tell
 _NORMAL = 1.2816  # the 90th percentile of a normal distribution
 _LEAST_LONGER = 2  # efforts that went on for longer than this one has
 _ROUGH = 0.1  # of a mean: nothing is known more exactly
 _SHARES = (0.1, 0.5, 0.9)
-_BINS = 16
-_HALVINGS = 20
+_BINS = 12
+_HALVINGS = 16
 _PRIOR = 1.0  # efforts' worth of trust in a hazard that is the same at every iteration
 _FAR = 2000  # iterations
 _LEAST_SIZED = 10  # efforts by which a trait shows whether it helps
@@ -424,10 +424,10 @@ def judged(
             made.iterations,
         ),
         (duration(limits.seconds or 0), limits.seconds, spent.seconds, made.seconds),
-        (f"${limits.dollars or 0:g}", limits.dollars, dollars, made.cost_usd),
+        (_dollars(limits.dollars or 0), limits.dollars, dollars, made.cost_usd),
     ]
     if day is not None:
-        checks.append((f"${day[0]:g} a day", day[0], day[1] + dollars, made.cost_usd))
+        checks.append((f"{_dollars(day[0])} a day", day[0], day[1] + dollars, made.cost_usd))
     bounds = [
         Bound(words, _holds(limit, used, left))
         for words, limit, used, left in checks
@@ -436,6 +436,10 @@ def judged(
     if limits.tasks is not None and not made.why:
         bounds.append(Bound(counted(limits.tasks, "task"), units <= limits.tasks))
     return replace(made, after=spent, bounds=tuple(bounds))
+
+
+def _dollars(limit: float) -> str:
+    return f"${limit:.0f}" if limit == int(limit) else money(limit)
 
 
 def _holds(limit: float, used: float, left: Range | None) -> bool | None:

@@ -3,8 +3,13 @@
 from typing import Any
 
 from ralph.journal.forecast import Bound, Forecast, Range, plural
-from ralph.text.words import counted, duration, money
+from ralph.text.words import counted, duration, elapsed, money
 
+_BRIEFLY = (
+    (False, "{} will likely not be enough"),
+    (None, "{} may not be enough"),
+    (True, "within the limits"),
+)
 _EXACT = 120  # seconds, from which minutes are enough
 _LIMITS = (
     (False, "{} will likely not hold"),
@@ -30,6 +35,27 @@ def forecast_words(forecast: Forecast, *, more: bool = True) -> str:
     return f"{words} (by {counted_units(forecast)})"
 
 
+def brief_words(forecast: Forecast) -> str:
+    """The same on a line of a terminal: `4-9 more iterations, 12m-40m, $1.20-$3.80; within the
+    limits`."""
+    if forecast.iterations is None or not forecast.iterations.high:
+        return forecast_words(forecast)
+    words = ", ".join(
+        filter(
+            None,
+            (
+                _iterations(forecast.iterations, "more iteration").partition(" (")[0],
+                _between(forecast.seconds, _about),
+                _between(forecast.cost_usd, money),
+            ),
+        )
+    ).replace(" to ", "-")
+    for holds, said in _BRIEFLY:
+        if named := [bound.words for bound in forecast.bounds if bound.holds is holds]:
+            return f"{words}; {said.format(' and '.join(named))}"
+    return words
+
+
 def counted_units(forecast: Forecast) -> str:
     number, unit = forecast.observations, forecast.unit
     return f"{number} earlier {unit if number == 1 else plural(unit)}"
@@ -44,8 +70,10 @@ def _iterations(range_: Range, noun: str) -> str:
 
 def _about(seconds: float) -> str:
     """A time that is a guess, and is not said to the second."""
-    step = 1 if seconds < _EXACT else 60 if seconds < 3600 else 300
-    return duration(round(seconds / step) * step if seconds >= _EXACT / 4 else seconds)
+    if seconds < _EXACT:
+        return elapsed(round(seconds)) if seconds >= 1 else duration(seconds)
+    step = 60 if seconds < 3600 else 300
+    return duration(round(seconds / step) * step)
 
 
 def _between(range_: Range | None, said: Any) -> str:  # noqa: ANN401

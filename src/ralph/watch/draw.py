@@ -12,7 +12,7 @@ from ralph.kernel.value import replace, value
 from ralph.text.plain import columns, one_line, safe, shorten, without_escapes
 from ralph.text.words import counted, duration, elapsed, money, number
 from ralph.ui.closing import closing_lines
-from ralph.ui.forecast_words import forecast_words
+from ralph.ui.forecast_words import brief_words
 from ralph.ui.lines import Line
 from ralph.ui.live.region import fitted
 from ralph.ui.replay import tidy
@@ -146,9 +146,11 @@ def _ahead(view: View, style: Style, width: int, *, airy: bool) -> Iterator[str]
     if found is None or found.iterations is None or view.report.state.stop is not None:
         return
     tone = Tone.NOTICE if found.limit_holds is False else Tone.FAINT
-    words = f"{'Forecast':<{_LABEL}}{forecast_words(found)}" if airy else forecast_words(found)
-    rows = wrapped(words, width) if airy else [words]
-    yield from (_cut(row, tone, style, width) for row in rows)
+    label = f"{'Forecast':<{_LABEL}}" if airy else ""
+    rows = wrapped(brief_words(found), max(1, width - _LABEL)) if airy else [brief_words(found)]
+    for row in rows:
+        yield _cut(label + row, tone, style, width)
+        label = " " * len(label)
 
 
 def _bar(gauge: Gauge, style: Style) -> str:

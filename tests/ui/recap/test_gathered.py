@@ -20,6 +20,7 @@ from kits.histories import (
     play,
     said,
 )
+from ralph.journal.forecast import Bound, Forecast, Range
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import (
     Asked,
@@ -60,6 +61,7 @@ from ralph.kernel.world import NOTE, PAUSE, Origin, Request, Signals, Snapshot, 
 from ralph.loops.prompt.policy import harness
 from ralph.review.stats import Review
 from ralph.testing.fakes import FakeGate
+from ralph.ui.forecast_words import forecast_words
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.gathered import Gathered, Seen
 from ralph.ui.recap.values import Diff, FileChange, Iteration, Recap, TaskRow, TaskState
@@ -104,6 +106,34 @@ def closed(time: float, verdict: Continue | Accept | Park | Wait | Stop) -> tupl
 def only(found: Recap) -> Iteration:
     (iteration,) = found.iterations
     return iteration
+
+
+# ------------------------------------------------------------------ what is likely left
+
+
+AHEAD = Forecast(
+    34,
+    "run",
+    Range(4, 6, 9),
+    None,
+    Range(1, 2, 3),
+    after=Spent(2, 20.0, 1.0),
+    bounds=(Bound("$20", holds=True),),
+)
+
+
+def test_what_is_likely_left_of_a_run_that_goes_on() -> None:
+    """ADR 46: numbers for a bar, and the words that `ralph status` has."""
+    found, beside = gathered(STARTED, *turn(1, 1000)), Beside(likely=lambda *_: AHEAD)
+    told = found.recap(Seen(1020.0, pid=7), beside).forecast
+    assert told is not None
+    assert told.iterations == (4, 6, 9)
+    assert (told.seconds, told.cost_usd, told.limit_holds) == (None, (1, 2, 3), True)
+    assert (told.after, told.observations) == ((2, 20.0, 1.0), 34)
+    assert told.words == forecast_words(AHEAD)
+    assert found.recap(Seen(1020.0), beside).forecast is None
+    assert found.recap(Seen(1020.0, pid=7)).forecast is None
+    assert gathered().recap(Seen(1020.0, pid=7), beside).forecast is None
 
 
 # ------------------------------------------------------------------ whole runs on fakes

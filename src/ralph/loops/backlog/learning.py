@@ -138,7 +138,7 @@ def size_of(estimate: object) -> float:
     return _number(estimate) or _time(estimate) or 0.0
 
 
-def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 200) -> "tuple[Effort, ...]":
+def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 100) -> "tuple[Effort, ...]":
     """What tasks took, each try for itself, for a forecast; given newest first, and as many at
     most. A task that was parked has come to its end, too: the run went on without it."""
     from ralph.journal.forecast import Effort

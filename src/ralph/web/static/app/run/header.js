@@ -45,7 +45,8 @@ export function Header({ recap, isWhole }) {
 function endsOf(forecast) {
   /** @type {(left: number[] | null | undefined, at: number) => number[] | null} */
   const ends = (left, at) => left ? [forecast.after[at] + left[0], forecast.after[at] + left[2]] : null;
-  return { iterations: ends(forecast?.iterations, 0), seconds: ends(forecast?.seconds, 1), cost: ends(forecast?.cost_usd, 2) };
+  const { iterations, seconds, cost_usd } = forecast || {};
+  return { iterations: ends(iterations, 0), seconds: ends(seconds, 1), cost: ends(cost_usd, 2) };
 }
 
 /** The working time, which goes on between two recaps. @param {any} recap */
