@@ -329,8 +329,15 @@ def test_no_limit_neither_holds_nor_does_not() -> None:
 
 def test_a_limit_of_what_nobody_knows_is_uncertain() -> None:
     unknown = Forecast(20, "run", Range(1, 2, 3))
-    assert judged(unknown, Limits(iterations=9, dollars=5.0), Spent()).limit_holds is None
-    assert judged(unknown, Limits(iterations=1, dollars=5.0), Spent()).limit_holds is False
+    paid = Spent(dollars=0.5)
+    assert judged(unknown, Limits(iterations=9, dollars=5.0), paid).limit_holds is None
+    assert judged(unknown, Limits(iterations=1, dollars=5.0), paid).limit_holds is False
+
+
+def test_money_that_no_turn_tells_reaches_no_limit() -> None:
+    unknown = Forecast(20, "run", Range(1, 2, 3))
+    found = judged(unknown, Limits(iterations=9, dollars=5.0), Spent())
+    assert found.bounds == (Bound("9 iterations", holds=True),)
 
 
 def test_tasks_and_a_day_have_limits_too() -> None:

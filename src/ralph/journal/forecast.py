@@ -431,7 +431,7 @@ def judged(
     bounds = [
         Bound(words, _holds(limit, used, left))
         for words, limit, used, left in checks
-        if limit is not None
+        if limit is not None and (left is not None or used > 0)  # else nothing counts against it
     ]
     if limits.tasks is not None and not made.why:
         bounds.append(Bound(counted(limits.tasks, "task"), units <= limits.tasks))
