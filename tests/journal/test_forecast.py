@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -377,7 +377,7 @@ def journal(run: str, seconds: Sequence[float], *, limit: int) -> list[Fact]:
     return [*facts, Decided(now, Boundary.OPENING, Stop(reason)), Settled(now, Stop(reason))]
 
 
-KINDS = {
+KINDS: dict[str, Callable[[random.Random], int]] = {
     "geometric": lambda chance: min(40, 1 + int(math.log(chance.random()) / math.log(0.75))),
     "2 to 8": lambda chance: chance.randint(2, 8),
     "short or long": lambda chance: chance.choice((1, 2, 2, 8, 10)),

@@ -64,7 +64,7 @@ from ralph.testing.fakes import FakeGate
 from ralph.ui.forecast_words import forecast_words
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.gathered import Gathered, Seen
-from ralph.ui.recap.values import Diff, FileChange, Iteration, Recap, TaskRow, TaskState
+from ralph.ui.recap.values import Diff, FileChange, Iteration, Outlook, Recap, TaskRow, TaskState
 from ralph.ui.recap.words import judgement_of, shown
 
 RUN = "20260101-000000-aaaa"
@@ -126,14 +126,17 @@ def test_what_is_likely_left_of_a_run_that_goes_on() -> None:
     """ADR 46: numbers for a bar, and the words that `ralph status` has."""
     found, beside = gathered(STARTED, *turn(1, 1000)), Beside(likely=lambda *_: AHEAD)
     told = found.recap(Seen(1020.0, pid=7), beside).forecast
-    assert told is not None
-    assert told.iterations == (4, 6, 9)
-    assert (told.seconds, told.cost_usd, told.limit_holds) == (None, (1, 2, 3), True)
-    assert (told.after, told.observations) == ((2, 20.0, 1.0), 34)
-    assert told.words == forecast_words(AHEAD)
-    assert found.recap(Seen(1020.0), beside).forecast is None
-    assert found.recap(Seen(1020.0, pid=7)).forecast is None
-    assert gathered().recap(Seen(1020.0, pid=7), beside).forecast is None
+    assert told == Outlook(
+        forecast_words(AHEAD),
+        34,
+        iterations=(4, 6, 9),
+        cost_usd=(1, 2, 3),
+        limit_holds=True,
+        after=(2, 20.0, 1.0),
+    )
+    gone, unknown = found.recap(Seen(1020.0), beside), found.recap(Seen(1020.0, pid=7))
+    starting = gathered().recap(Seen(1020.0, pid=7), beside)
+    assert [each.forecast for each in (gone, unknown, starting)] == [None] * 3
 
 
 # ------------------------------------------------------------------ whole runs on fakes
