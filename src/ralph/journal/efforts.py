@@ -7,7 +7,6 @@ tell (B §Logs).
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ralph.journal.ledger import Book, Ledger
@@ -26,16 +25,15 @@ PROFILES = ("harness", "reviewed")
 _FAR = 256 * 1024  # bytes from the end in which they are looked for
 
 
-@dataclass
 class _Tally:
     """A unit's iterations that are over: their number, and sums of what they took and of the
     squares of that."""
 
-    iterations: int = 0
-    seconds: float = 0.0
-    dollars: float = 0.0
-    squares: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    unknown: bool = False  # some turn did not tell its cost
+    def __init__(self) -> None:
+        self.iterations = 0
+        self.seconds = self.dollars = 0.0
+        self.squares = [0.0, 0.0]
+        self.unknown = False  # some turn did not tell its cost
 
     def add(self, before: Spent, after: Spent) -> None:
         """One more iteration, which began and ended with so much spent."""

@@ -16,10 +16,10 @@ from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Reason
 from ralph.runner.kept import loop_of
-from ralph.runner.plan import Loop, Plan, loop_named
 
 if TYPE_CHECKING:
     from ralph.journal.forecast import Begun, Effort, Forecast
+    from ralph.runner.plan import Loop, Plan
 
 UNITS = {"harness": "run", "tasks": "task", "reviewed": "story"}  # by profile
 _PROFILES = {"prompt": "harness", "backlog": "tasks", "stories": "reviewed"}  # by loop
@@ -61,15 +61,21 @@ class Forecasts:
         if is_complete or (UNITS[started.profile] == "run" and state.done):
             return None
         try:
-            if run.directory not in self._kept:
-                self._kept[run.directory] = loop_of(run.directory)
-            loop, kept = self._kept[run.directory]
-            tasks = loop.tasks(kept, started.workspace) if loop is not None else ()
+            tasks = self._tasks(run, started)
             day = self._day(run, started) if started.profile == "tasks" else None
         except (OSError, RalphError, LookupError, *NONSENSE):  # of another time
             return None
         standing = Standing(started.profile, state, tasks, tuple(workers), started.workers, day)
         return made(standing, self._history(run, started, state.task))
+
+    def _tasks(self, run: Run, started: Started) -> Sequence[Task]:
+        """Its list as it is now; a prompt has none, and its loop need not be loaded."""
+        if UNITS[started.profile] == "run":
+            return ()
+        if run.directory not in self._kept:
+            self._kept[run.directory] = loop_of(run.directory)
+        loop, kept = self._kept[run.directory]
+        return loop.tasks(kept, started.workspace) if loop is not None else ()
 
     def _history(self, run: Run, started: Started, task: str) -> "Sequence[Effort]":
         path = history_at(started.profile, run.project, started.workspace)
@@ -98,7 +104,7 @@ class Forecasts:
         return float(most), known[1]
 
 
-def first_words(plan: Plan[Any], run: str, state: RunState) -> list[str]:
+def first_words(plan: "Plan[Any]", run: str, state: RunState) -> list[str]:
     """The line about what is likely ahead of a run that begins or goes on; none where too few runs
     tell. A project without a history pays for one look whether there is a file."""
     if plan.loop_name not in _PROFILES or plan.task:
@@ -118,7 +124,7 @@ def first_words(plan: Plan[Any], run: str, state: RunState) -> list[str]:
     return [f"Forecast: {forecast_words(found, more=state.iteration > 0)}."]
 
 
-def _day_of(plan: Plan[Any]) -> tuple[float, float] | None:
+def _day_of(plan: "Plan[Any]") -> tuple[float, float] | None:
     bounds = getattr(plan.work, "bounds", None)
     return (bounds.day.dollars, bounds.day.before) if bounds and bounds.day else None
 
@@ -135,6 +141,8 @@ def history(profile: str, path: str, run: str, task: str) -> "Sequence[Effort]":
     if stamp_of(path) is None:
         return ()
     if profile == "tasks":
+        from ralph.runner.plan import loop_named
+
         efforts = loop_named("backlog").efforts
         assert efforts is not None
         return efforts(path)

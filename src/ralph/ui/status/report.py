@@ -238,7 +238,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
             [Line(_against(str(report.iteration), report.limits.iterations))],
         )
         yield "Spent", [Line(_spent_words(report))]
-    if report.forecast:
+    if report.forecast and (report.live or report.forecast.iterations):
         yield "Forecast", [Line(forecast_words(report.forecast), _forecast_tone(report.forecast))]
     proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
