@@ -65,7 +65,7 @@ KINDS = (
         0.5,
     ),
     Kind("run: cut off at 5", _geometric(0.25), 0.2, 0.3, limit=5),
-    Kind("tasks: geometric, mean 2", _geometric(0.5), 0.3, 0.4, tasks=_TASKS, seconds=0.25),
+    Kind("tasks: geometric, mean 2", _geometric(0.5), 0.3, 0.4, tasks=_TASKS, seconds=0.6),
     Kind(
         "tasks: 1 to 4", lambda chance: chance.randint(1, 4), 0.5, 0.3, tasks=_TASKS, seconds=0.25
     ),

@@ -33,7 +33,7 @@ from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Accept, Boundary, Continue, Reason, Stop
 
 SAME = [Effort(4, 400.0, 2.0)] * 20
-amounts = st.floats(0, 1e6)
+amounts = st.floats(0, 1e6) | st.sampled_from((0.0, 5e-324, 1e-12, 1e9))
 efforts = st.lists(
     st.builds(
         Effort,
@@ -42,7 +42,8 @@ efforts = st.lists(
         st.none() | amounts,
         st.booleans(),
         st.sampled_from(("", "bug", "feature")),
-        st.sampled_from((0.0, 1.0, 3.0)),
+        st.sampled_from((0.0, 1e-3, 1.0, 3.0, 1e9)),
+        st.none() | st.tuples(amounts, amounts),
     ),
     max_size=40,
 )

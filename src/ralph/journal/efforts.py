@@ -4,7 +4,6 @@ A run of the prompt loop is one effort, and so is each story. What tasks took, t
 tell (B §Logs).
 """
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 FILE = "efforts.jsonl"
 MOST = 100  # efforts, the newest, on which a forecast stands: more would tell no more
 PROFILES = ("harness", "reviewed")
+_MOST_OF_IT = 1e18  # the square of thirty years
 _FAR = 256 * 1024  # bytes from the end in which they are looked for
 
 
@@ -177,7 +177,7 @@ def _effort(data: dict[str, Any]) -> "Effort | None":
 
 
 def _amount(number: object) -> float | None:
-    """A number that can be added up and squared."""
+    """A number that makes sense."""
     if isinstance(number, bool) or not isinstance(number, int | float):
         return None
-    return float(number) if 0 <= number < 1e15 and math.isfinite(number) else None
+    return float(number) if 0 <= number < _MOST_OF_IT else None

@@ -14,6 +14,7 @@ LEAST = 5  # efforts that came to their end; of fewer nobody can tell
 _NORMAL = 1.2816  # the 90th percentile of a normal distribution
 _LEAST_LONGER = 2  # efforts that went on for longer than this one has
 _ROUGH = 0.1  # of a mean: nothing is known more exactly
+_TINY = 1e-9  # seconds or dollars: nothing
 _SHARES = (0.1, 0.5, 0.9)
 _BINS = 12
 _HALVINGS = 16
@@ -120,7 +121,7 @@ class Share:
 
     def range(self, among: int = 1) -> Range:
         """The amount, or the largest of so many like it."""
-        if self.mean <= 0:
+        if self.mean < _TINY:
             return NOTHING
         middle, width = self.curve
         places = (_where(_normal, share ** (1 / among), -9.0, 9.0) for share in _SHARES)
@@ -321,7 +322,7 @@ def _pace(efforts: Sequence[Effort], amount: _Amount, mine: Begun) -> _Pace:
 
 def _compound(left: Remaining, pace: _Pace, observations: int) -> Range:
     """So many iterations, each of which takes so much: a mixture of what each number would take."""
-    if pace.mean <= 0:
+    if pace.mean < _TINY:
         return NOTHING
     shares = [
         (chance, Share(n * pace.mean, n * pace.within + n**2 * pace.doubt, observations).curve)
@@ -366,7 +367,7 @@ def _weights(
     """How much a unit takes beside the usual one. Its estimate, or else its type, counts only where
     that would have made the forecasts of earlier units better, each by the others."""
     usual = sum(map(of, ended)) / len(ended)
-    if usual <= 0 or len(ended) < _LEAST_SIZED:
+    if usual < _TINY or len(ended) < _LEAST_SIZED:
         return lambda _: 1.0
     plain = sum((of(each) - usual) ** 2 for each in ended) * (len(ended) / (len(ended) - 1)) ** 2
     sized = [each for each in ended if each.size > 0]

@@ -292,7 +292,7 @@ def test_only_so_many_of_the_newest_count() -> None:
 
 @pytest.mark.parametrize(
     ("estimate", "size"),
-    [(3, 3.0), ("2", 2.0), ("2h", 7200.0), ("soon", 0.0), (None, 0.0), (-1, 0.0), (True, 0.0)],
+    [(3, 3.0), ("2", 2.0), ("2h", 7200.0), ("soon", 0.0), (None, 0.0), (-1, 0.0), (1e300, 0.0)],
 )
 def test_an_estimate_is_a_size(estimate: object, size: float) -> None:
     assert size_of(estimate) == size

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ralph.journal.forecast import Effort
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_MOST = 1e9  # iterations, seconds, dollars: more is nonsense
+_LEAST, _MOST = 1e-3, 1e9  # iterations, seconds, dollars: more is nonsense
 _COMMONEST = 5  # blockers and gates that are named
 
 
@@ -135,7 +135,8 @@ def _number(value: object) -> float | None:
 
 def size_of(estimate: object) -> float:
     """A task's `estimate` as a number, of iterations or seconds; 0 where it is none."""
-    return _number(estimate) or _time(estimate) or 0.0
+    size = _number(estimate) or _time(estimate) or 0.0
+    return size if _LEAST < size < _MOST else 0.0
 
 
 def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 100) -> "tuple[Effort, ...]":
