@@ -28,6 +28,11 @@ PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
     "--network": "network",
     "--sandbox-show": "sandboxShow",
     "--guard": "guard.enabled",
+    "--pr": "pr.mode",
+    "--base": "pr.base",
+    "--draft": "pr.draft",
+    "--merge": "pr.merge",
+    "--ci": "ci.enabled",
 }
 
 

@@ -3,17 +3,15 @@
 import json
 import os
 import time
-from typing import Any
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, print_lines, the_run
 from ralph.files.state_dir import project_dir, state_root
-from ralph.journal.forecast import Forecast
-from ralph.journal.runs import Run, all_runs, find_run, projects
+from ralph.journal.runs import all_runs, find_run, projects
 from ralph.loops.backlog.ahead import ahead_of
-from ralph.runner.showing.forecasts import Forecasts
+from ralph.runner.showing.forecasts import Forecasts, LiveForecasts
 from ralph.ui.status.reading import report_of, reports_of
 from ralph.ui.status.report import report_dict, report_lines, table_lines
 from ralph.ui.style import style_here
@@ -55,13 +53,7 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
         lines = spending_lines(entries, now)
     elif everything:
         runs = all_runs(root)
-        forecasts = Forecasts()
-
-        def likely(run: Run, *seen: Any) -> Forecast | None:  # noqa: ANN401
-            """Of runs that are over there may be thousands."""
-            return forecasts(run, *seen) if run.live else None
-
-        found = reports_of(runs, now, ahead_of, likely) if in_json else []
+        found = reports_of(runs, now, ahead_of, LiveForecasts()) if in_json else []
         told = [report_dict(each) for each in found]
         lines = ["There are no runs yet. Start one: ralph run -p 'what to do'"]
         if runs and not in_json:

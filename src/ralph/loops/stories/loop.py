@@ -10,8 +10,8 @@ from ralph.git.ignore import ignore_here, is_ignored
 from ralph.git.repository import is_repository
 from ralph.git.uncommitted import Corrections, HostCommit, identity, uncommitted
 from ralph.git.uncommitted_text import MARKER
-from ralph.kernel.ports import Agent, Gate, Policy, Watch
-from ralph.kernel.state import NEW
+from ralph.kernel.ports import Agent, Gate, Policy, Publish, Watch
+from ralph.kernel.state import NEW, RunState
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import value
 from ralph.loops.stories.file import PRD, PROMPT, StoryStore
@@ -20,7 +20,7 @@ from ralph.loops.stories.past_runs import ARCHIVES, STORE, unjudged
 from ralph.loops.stories.plan import (
     StoryWork,
     again,
-    estimate,
+    ahead,
     folder_of,
     read,
     story_defaults,
@@ -32,7 +32,6 @@ from ralph.loops.stories.settlement import StoryDesk, StoryMarker
 from ralph.runner.agent_setup import hook_notes, permission_notes
 from ralph.runner.plan import Loop, Plan
 from ralph.runner.planning import limits_of, wary_patience
-from ralph.runner.showing.forecasts import first_words
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded
@@ -64,6 +63,7 @@ def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
         _gates(place, lists, commits),
         terms,
         law=(*place.law(always=True), StoryListGate(lists, desk.put_back)),
+        publish=_publish(place),
     )
 
     notes = (*_notes(plan, commits, who), *_prepared(place, desk, terms))
@@ -72,6 +72,22 @@ def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
         agent = ByRole(agent, place.agent(plan.others[0], who))
     world = place.world(patience, keep=partial(lists.store.keep, folder.file))
     return Wired(place.sandboxed(policy), agent, world, notes=notes)
+
+
+def _publish(place: Workplace) -> Publish | None:
+    """How the stories are published, if they are: together, since each stands on the others."""
+    if place.plan.destination is None:
+        return None
+    from ralph.runner.publishing.pull_words import Subject
+    from ralph.runner.publishing.setup import publication
+
+    def about(_: RunState) -> Subject:
+        stories = place.plan.backlog().tasks
+        title = stories[0].title if len(stories) == 1 else f"{len(stories)} stories"
+        lines = [f"{story.id}: {story.title}" for story in stories]
+        return Subject(f"{title}: {', '.join(story.id for story in stories)}", "\n".join(lines))
+
+    return publication(place.plan, place.run, about, law=place.law(always=True))
 
 
 def _gates(place: Workplace, lists: Lists, commits: HostCommit | None) -> tuple[Gate, ...]:
@@ -135,8 +151,7 @@ def _prepared(place: Workplace, desk: StoryDesk, terms: StoryTerms) -> list[str]
             words = f"Run {left.run} was killed before its last turn was judged"
             notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
     stories = plan.backlog().tasks
-    notes += [estimate(stories, terms)] if stories else []
-    return [*notes, *first_words(plan, run.name, run.before)]
+    return [*notes, *ahead(plan, stories, terms, run)]
 
 
 @value

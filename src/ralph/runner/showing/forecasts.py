@@ -104,6 +104,20 @@ class Forecasts:
         return float(most), known[1]
 
 
+class LiveForecasts(Forecasts):
+    """Those of runs that go on, for who looks at all: of others there may be thousands."""
+
+    def __call__(
+        self,
+        run: Run,
+        started: Started | None,
+        state: RunState,
+        workers: Sequence[RunState] = (),
+    ) -> "Forecast | None":
+        """None of a run whose process is gone."""
+        return super().__call__(run, started, state, workers) if run.live else None
+
+
 def first_words(plan: "Plan[Any]", run: str, state: RunState) -> list[str]:
     """The line about what is likely ahead of a run that begins or goes on; none where too few runs
     tell. A project without a history pays for one look whether there is a file."""
