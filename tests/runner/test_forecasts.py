@@ -9,6 +9,7 @@ import pytest
 
 from ralph.journal.efforts import FILE
 from ralph.journal.forecast import Effort
+from ralph.journal.lock import Owner
 from ralph.journal.runs import Run
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled, Started
 from ralph.kernel.limits import Limits, Spent
@@ -17,7 +18,13 @@ from ralph.kernel.tasks.task import Assignment, Status, Task
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Boundary, Continue, Reason, Stop, Wait
-from ralph.runner.showing.forecasts import Forecasts, Standing, made, spent_before_turn
+from ralph.runner.showing.forecasts import (
+    Forecasts,
+    LiveForecasts,
+    Standing,
+    made,
+    spent_before_turn,
+)
 
 RUN = "20260101-100000-aaaa"
 STARTED = Started(1000.0, RUN, "harness", "/w", 1, "1", limits=Limits(10, 3600.0, 20.0))
@@ -226,6 +233,14 @@ def test_who_has_no_forecast(
     write_efforts(place, 6)
     run = replace(kept(place, "prompt", text="x"), lead=lead)
     assert Forecasts()(run, started, replay(facts)) is None
+
+
+def test_of_all_runs_only_those_that_go_on_are_forecast(place: Path) -> None:
+    write_efforts(place, 6)
+    gone = kept(place, "prompt", text="x")
+    live = replace(gone, owner=Owner(1, "", RUN, 0.0))
+    found = [LiveForecasts()(run, STARTED, replay(TWO)) for run in (gone, live)]
+    assert [forecast is None for forecast in found] == [True, False]
 
 
 def test_a_run_that_ended_at_a_limit_tells_what_it_would_take(place: Path) -> None:
