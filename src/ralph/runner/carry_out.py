@@ -12,8 +12,8 @@ from typing import Any
 from ralph import __version__
 from ralph.errors import ConfigError, RalphError
 from ralph.files.state_dir import ensure_state_root, link_run, make_run_dir, project_dir
+from ralph.journal.efforts import bookkeepers
 from ralph.journal.journal import JOURNAL, FileJournal
-from ralph.journal.ledger import Ledger
 from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
 from ralph.journal.recovery import History, recover
@@ -160,8 +160,8 @@ def _by_engine(
         tell, marks = display.console.note, plan.loop.marks(plan)
         files, console = SignalFiles(run_dir), display.console
         attention = Attention(heard, files, console, marks, invocation.lead)
-        ledger = Ledger(plan.project, tell, history.facts, plan.lead)
-        recorder = Recorder(journal, [attention, *display.readers, ledger])
+        books = bookkeepers(plan.project, tell, history.facts, plan.lead)
+        recorder = Recorder(journal, [attention, *display.readers, *books])
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
         context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
         plan = plan.loop.ready(plan, context)

@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
     from ralph.git.branch import WorkBranch
+    from ralph.journal.forecast import Effort
     from ralph.journal.recovery import History
     from ralph.kernel.verdict import Reason
     from ralph.runner.publishing.outlet import Destination
@@ -74,6 +75,9 @@ class Loop:
     tasks: Callable[[Mapping[str, Any], str], tuple[Task, ...]] = (
         lambda _kept, _workspace: ()
     )  # its list as it is now, of what was kept and where that was; none where it has no list
+    efforts: "Callable[[str], Sequence[Effort]] | None" = (
+        None  # what earlier tasks took, by the file of their records; None: runs tell it
+    )
     answer: Callable[[str, str, str, str], object] | None = (
         None  # what a task has asked: workspace, its place in the state directory, task, text
     )

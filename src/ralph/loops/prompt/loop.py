@@ -24,6 +24,7 @@ from ralph.runner.planning import (
     sandboxed,
     with_fallbacks,
 )
+from ralph.runner.showing.forecasts import first_words
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
@@ -175,6 +176,7 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
         yours = place.trees.yours()
         left_out = f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"
         notes += [left_out] if yours else []
+    notes += first_words(plan, run.name, run.before)
     return Wired(place.sandboxed(policy), place.agent(), place.world(patience), notes=tuple(notes))
 
 

@@ -19,7 +19,7 @@ from ralph.loops.stories.past_runs import ARCHIVES, STORE, unjudged
 from ralph.loops.stories.plan import (
     StoryWork,
     again,
-    estimate,
+    ahead,
     folder_of,
     read,
     story_defaults,
@@ -133,7 +133,7 @@ def _prepared(place: Workplace, desk: StoryDesk, terms: StoryTerms) -> list[str]
             words = f"Run {left.run} was killed before its last turn was judged"
             notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
     stories = plan.backlog().tasks
-    return [*notes, estimate(stories, terms)] if stories else notes
+    return [*notes, *ahead(plan, stories, terms, run)]
 
 
 def policy(loaded: Loaded) -> Policy:

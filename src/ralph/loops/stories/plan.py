@@ -23,6 +23,8 @@ from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Past, Plan
 from ralph.runner.planning import PlanTerms, planned, sandboxed, with_fallbacks
+from ralph.runner.showing.forecasts import first_words
+from ralph.runner.wired import RunContext
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {
@@ -194,6 +196,14 @@ def _cannot_commit(plan: Plan[StoryWork]) -> bool:
     if sandbox is None or sandbox.backend == DIRECT or not is_repository(plan.workspace):
         return False
     return sandbox.backend == "worktree" or not os.path.isdir(os.path.join(plan.workspace, ".git"))
+
+
+def ahead(
+    plan: Plan[StoryWork], stories: tuple[Task, ...], terms: StoryTerms, run: RunContext
+) -> list[str]:
+    """What is ahead of a run: by its list, and by earlier runs where there were enough."""
+    notes = [estimate(stories, terms)] if stories else []
+    return [*notes, *first_words(plan, run.name, run.before)]
 
 
 def estimate(tasks: tuple[Task, ...], terms: StoryTerms) -> str:

@@ -250,6 +250,21 @@ class AgentRow:
 
 
 @value
+class Outlook:
+    """What is likely left of a run, after the iterations that are over: eight times of ten it lies
+    between the first and the last of three numbers, and half the time below the one between. None
+    is what nobody can tell."""
+
+    words: str
+    observations: int  # earlier runs, tasks or stories by which this was found
+    iterations: tuple[float, float, float] | None = None
+    seconds: tuple[float, float, float] | None = None
+    cost_usd: tuple[float, float, float] | None = None
+    limit_holds: bool | None = None  # None: that is uncertain
+    after: tuple[int, float, float] = (0, 0.0, 0.0)  # iterations, seconds and dollars of those
+
+
+@value
 class Recap:
     """A run, whole."""
 
@@ -277,6 +292,7 @@ class Recap:
     pending: str = ""  # asked for and not heard yet: stop, stop-now, pause
     spent: Money = Money()
     agents: tuple[AgentRow, ...] = ()  # those that took turns
+    forecast: Outlook | None = None  # of a run that goes on
     evidence: tuple[str, ...] = ()
     tree: str = ""
     commit: str = ""

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, assert_never
 
+from ralph.journal.forecast import Forecast
 from ralph.journal.life import Account, Life, life_of
 from ralph.journal.way_on import WayOn, way_on
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.tasks.task import Assignment
@@ -25,6 +27,7 @@ from ralph.ui.closing import (
     proof_dict,
     proof_words,
 )
+from ralph.ui.forecast_words import forecast_dict, forecast_words
 from ralph.ui.lines import Briefing, Line, coming_time
 from ralph.ui.live.activity import Tally, with_workers
 from ralph.ui.replay import briefing_of, tidy
@@ -70,6 +73,7 @@ class Report:
     workers: "tuple[Report, ...]" = ()  # those who are at work for it, or were when it ended
     ahead: frozenset[str] | None = None  # the tasks of its list that are not done, where known
     asks: tuple[str, ...] = ()  # tasks that wait for an answer
+    forecast: Forecast | None = None  # what is likely left of it, where anybody has looked
 
     @property
     def live(self) -> bool:
@@ -243,6 +247,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
             [Line(_against(str(report.iteration), report.limits.iterations))],
         )
         yield "Spent", [Line(_spent_words(report))]
+    if report.forecast and (report.live or report.forecast.iterations):
+        yield "Forecast", [Line(forecast_words(report.forecast), _forecast_tone(report.forecast))]
     proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
@@ -379,6 +385,12 @@ def _spent_words(report: Report) -> str:
     return ", ".join(parts)
 
 
+def _forecast_tone(forecast: Forecast) -> Tone:
+    if forecast.iterations is None:
+        return Tone.FAINT
+    return Tone.NOTICE if forecast.limit_holds is False else Tone.PLAIN
+
+
 def _load_words(load: dict[str, Any]) -> str:
     return f"{load['cpu_percent']:.0f}% CPU, {number(load['rss_bytes'])}B"
 
@@ -411,6 +423,7 @@ def report_dict(report: Report) -> dict[str, Any]:
             "cost_usd": limits.dollars,
             "tasks": limits.tasks,
         },
+        "forecast": forecast_dict(report.forecast),
         "pid": report.pid,
         "resume": _resume_dict(report),
         "wake_at": state.wakes if report.life is Life.WAITING else None,
@@ -424,10 +437,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "ended_at": state.time if stop else None,
         "evidence": list(stop.evidence) if stop else [],
         **proof_dict(state),
-        "findings": [
-            {"gate": f.gate, "code": f.code, "log": f.log or None, "text": safe(f.text)}
-            for f in state.findings
-        ],
+        "findings": [_finding_dict(finding) for finding in state.findings],
         "last_actions": list(report.last_actions),
         "tree": report.tree,
         "state_dir": report.directory,
@@ -436,6 +446,15 @@ def report_dict(report: Report) -> dict[str, Any]:
         # `total` is null where the list cannot be read, or the run is over: lists change.
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
+    }
+
+
+def _finding_dict(found: Finding) -> dict[str, Any]:
+    return {
+        "gate": found.gate,
+        "code": found.code,
+        "log": found.log or None,
+        "text": safe(found.text),
     }
 
 
