@@ -86,7 +86,11 @@ class TaskWatch:
     def let_stand(self) -> None:
         """The list is right as it is now, after the turn. From here on it is changed by people, by
         our workers, or by code that a check runs."""
-        self._standing = moment(self._project), self._file.data()
+        self.stand(moment(self._project), self._file.data())
+
+    def stand(self, since: int, data: bytes) -> None:
+        """The list was right when it held this."""
+        self._standing = since, data
 
     def put_back(self) -> bool:
         """Undo the agent's changes since `let_stand`. True if there were any."""
