@@ -184,23 +184,15 @@ def _draft(line: int, data: object, objection: Objection) -> _Draft:
     """One task; `_UnusableError` says why it is none."""
     if not isinstance(data, dict):
         raise _UnusableError("no JSON object")
-    try:
-        json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise _UnusableError("it is not UTF-8 text") from None
-    status = data.get("status", Status.PENDING)
-    if status not in (None, Status.PENDING):
-        raise _UnusableError(f"its status is {_shown(status)}: only the host says that")
-    title = _one_line(data.get("title"), "title") if data.get("title") is not None else ""
-    if not title:
-        raise _UnusableError("it has no title")
     notes: list[str] = []
-    fields: dict[str, Any] = {"title": title}
+    fields: dict[str, Any] = {"title": _title(data)}
     for name, understand in _FIELDS.items():
         if data.get(name) not in (None, "", []):
             try:
                 fields[name] = understand(data[name])
-            except (_UnusableError, ValueError) as error:
+            except _UnusableError as error:
+                notes.append(f"its {name} is left out: it is {error}")
+            except ValueError as error:
                 notes.append(f"its {name} is left out: {error}")
     rule = _rule(data.get("completion"), objection, notes)
     fields |= {"completion": rule} if rule else {}
@@ -211,31 +203,51 @@ def _draft(line: int, data: object, objection: Objection) -> _Draft:
     return _Draft(line, _key(data.get("id")), fields, waits, parent, tuple(notes))
 
 
+def _title(data: Mapping[str, Any]) -> str:
+    """The title; without a proper one it is no task, nor if it claims to be more than pending."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _UnusableError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise _UnusableError("it is nested too deeply") from None
+    status = data.get("status", Status.PENDING)
+    if status not in (None, Status.PENDING):
+        raise _UnusableError(f"its status is {_shown(status)}: only the host says that")
+    try:
+        title = "" if data.get("title") is None else _one_line(data["title"], "title")
+    except _UnusableError as error:
+        raise _UnusableError(f"its title is {error}") from None
+    if not title:
+        raise _UnusableError("it has no title")
+    return title
+
+
 def _one_line(data: object, what: str) -> str:
     if not isinstance(data, str):
-        raise _UnusableError(f"its {what} is no text")
+        raise _UnusableError("no text")
     text = " ".join(clean(data).split())
     if len(text) > _LONGEST[what]:
-        raise _UnusableError(f"its {what} is longer than {_LONGEST[what]} characters")
+        raise _UnusableError(f"longer than {_LONGEST[what]} characters")
     return text
 
 
 def _description(data: object) -> str:
     if not isinstance(data, str):
-        raise _UnusableError("it is no text")
+        raise _UnusableError("no text")
     return clean(data).strip()
 
 
 def _priority(data: object) -> int:
     if type(data) is not int or abs(data) > 10**9:
-        raise _UnusableError("it is no whole number")
+        raise _UnusableError("no whole number")
     return data
 
 
 def _tags(data: object) -> list[str]:
     found = [data] if isinstance(data, str) else data
     if not isinstance(found, list):
-        raise _UnusableError("it is no list of texts")
+        raise _UnusableError("no list of texts")
     return list(dict.fromkeys(filter(None, (_one_line(tag, "tags") for tag in found))))
 
 
@@ -244,7 +256,7 @@ def _estimate(data: object) -> float | str:
         return data
     if type(data) in (int, float) and math.isfinite(data) and data > 0:  # type: ignore[arg-type,operator]
         return data  # type: ignore[return-value]
-    raise _UnusableError("it is neither iterations such as 3 nor a time such as 2h")
+    raise _UnusableError("neither iterations such as 3 nor a time such as 2h")
 
 
 def _limits(data: object) -> dict[str, Any]:
