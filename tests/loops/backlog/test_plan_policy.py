@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -71,8 +72,8 @@ def world() -> FakeWorld:
     return FakeWorld(tasks=Backlog((Task(GOAL, "goal", "Plan it."), there)))
 
 
-def history(*turns: Turn | tuple[Turn, ...], desk: Desk | None = None, **more: object) -> Played:
-    policy = planner(desk or Desk(), propose, **more)  # type: ignore[arg-type]
+def history(*turns: Turn | tuple[Turn, ...], desk: Desk | None = None, **more: Any) -> Played:  # noqa: ANN401
+    policy = planner(desk or Desk(), propose, **more)
     return play(policy, FakeAgent(turns), world())
 
 
@@ -166,7 +167,7 @@ def test_what_a_cut_off_turn_has_left_goes_first() -> None:
     ],
 )
 def test_limits_end_it_before_the_agent_is_paid_again(
-    more: dict[str, object], turns: tuple[Turn, ...], why: str
+    more: dict[str, Any], turns: tuple[Turn, ...], why: str
 ) -> None:
     played = history(*turns, **more)
     assert played.exit_code == 1

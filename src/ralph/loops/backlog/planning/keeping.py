@@ -13,10 +13,12 @@ from ralph.git.checkpoint.work import Checkpoint
 from ralph.guard.judge import Where, judge
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
+from ralph.kernel.world import OF_GIT
 from ralph.loops.backlog.planning.answer import read
 from ralph.loops.backlog.planning.proposal import Proposal, as_json, from_json
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch, moment
+from ralph.text.words import listed
 
 FILE = "proposed.json"  # in the run's directory
 
@@ -69,29 +71,47 @@ class InSandbox:
 
 
 @value
+class Before:
+    """`.ralph` before a turn: since when people's changes count, what lay there, and the list."""
+
+    since: int
+    names: tuple[str, ...] | None  # None: there was no such directory
+    data: bytes
+
+    @classmethod
+    def of(cls, kept: bytes, iteration: int) -> "Before | None":
+        """Read what `text` wrote; None for another iteration."""
+        head, _, data = kept.partition(b"\n")
+        said = json.loads(head)
+        names = said["names"]
+        there = None if names is None else tuple(names)
+        return cls(said["since"], there, data) if said["iteration"] == iteration else None
+
+    def text(self, iteration: int) -> bytes:
+        head = {"iteration": iteration, "since": self.since, "names": self.names}
+        return json.dumps(head).encode() + b"\n" + self.data
+
+
+@value
 class InPlace(InSandbox):
-    """Settles a run whose turns are undone by git, and its task list by what it was before."""
+    """Settles a run whose turns are undone: by git, and `.ralph` by what was there before."""
 
     work: WorkTree
     watch: TaskWatch
     project: str  # its place in the state directory
 
-    @property
-    def _memo(self) -> str:
-        return os.path.join(self.run_dir, "list.before")
-
     def begin(self, state: RunState) -> None:
-        """Remember the list as it is before this turn; the one before a turn that was cut off is
+        """Remember `.ralph` as it is before this turn; how it was before a turn that was cut off is
         remembered already."""
         if state.cut_off and self._before(state.iteration) is not None:
             return
-        above = os.path.dirname(self.file.path)
-        there = sum(map(os.path.lexists, (above, self.file.path)))
-        head = f"{state.iteration} {moment(self.project)} {there}\n".encode()
+        here = os.path.dirname(self.file.path)
+        names = tuple(os.listdir(here)) if os.path.isdir(here) else None
+        before = Before(moment(self.project), names, self.file.data())
         temporary = f"{self._memo}.tmp"
         with writing_state(self.run_dir):
             with open(temporary, "wb") as file:
-                file.write(head + self.file.data())
+                file.write(before.text(state.iteration))
             os.replace(temporary, self._memo)
 
     def restore(self, state: RunState) -> tuple[str, ...]:
@@ -99,32 +119,51 @@ class InPlace(InSandbox):
         kept = self.work.restore(to, f"plan-{state.iteration}") if to else ""
         if kept:
             told.append(f"What the agent changed is put back, and kept in {kept}")
+        if moved := self._put_git_back(state):
+            told.append(f"Put back: {listed(sorted(moved))}")
         before = self._before(state.iteration)
         if before is not None:
-            since, there, data = before
-            self.watch.stand(since, data)
-            if self.watch.put_back():
+            self.watch.stand(before.since, before.data)
+            if self.watch.put_all_back():
                 told.append("The task list is put back: a plan adds nothing by itself")
-                self._remove_list(there)
+            self._clear_away(before, f"aside-{state.iteration}")
         return (*told, *self.work.notes())
 
     def end(self) -> None:
         self.work.end()
 
-    def _before(self, iteration: int) -> tuple[int, int, bytes] | None:
-        """Since when people's changes count, what was there (nothing, the directory, the list too),
-        and what the list held; None if that was not remembered for this iteration."""
+    def _put_git_back(self, state: RunState) -> frozenset[str]:
+        """Put back the branches and the settings of git; what had moved."""
+        trees, stand = self.work.trees, state.snapshot.stand
+        if not stand.tree:
+            return frozenset()
+        moved = trees.changed(stand, trees.look()) & OF_GIT
+        if moved:
+            trees.put_back(stand, moved, f"plan-{state.iteration}")
+        return moved
+
+    @property
+    def _memo(self) -> str:
+        return os.path.join(self.run_dir, "list.before")
+
+    def _before(self, iteration: int) -> Before | None:
+        """What was remembered for this iteration."""
         with suppress(FileNotFoundError), open_regular(self._memo) as kept:
-            head, data = kept.readline(), kept.read()
-            number, since, there = map(int, head.split())
-            return (since, there, data) if number == iteration else None
+            return Before.of(kept.read(), iteration)
         return None
 
-    def _remove_list(self, there: int) -> None:
-        """Remove what was not there, and holds nothing of a person's now."""
-        above = os.path.dirname(self.file.path)
-        if there == 2 or os.path.getsize(self.file.path):
+    def _clear_away(self, before: Before, label: str) -> None:
+        """Move what is new in `.ralph` to the run's directory, unless people have begun a list."""
+        here = os.path.dirname(self.file.path)
+        known = {*(before.names or ())}
+        if not os.path.isdir(here):
             return
-        os.unlink(self.file.path)
-        if not there and os.listdir(above) == [".gitignore"]:
-            shutil.rmtree(above)
+        if self.file.data():
+            known |= {".gitignore", os.path.basename(self.file.path)}
+        new = [name for name in os.listdir(here) if name not in known]
+        aside = os.path.join(self.run_dir, label)
+        for name in new:
+            os.makedirs(aside, mode=0o700, exist_ok=True)
+            shutil.move(os.path.join(here, name), os.path.join(aside, name))
+        if before.names is None and not os.listdir(here):
+            os.rmdir(here)

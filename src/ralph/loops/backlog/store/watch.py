@@ -110,6 +110,22 @@ class TaskWatch:
             self._file.put_back(data, (*theirs.values(),))
         return True
 
+    def put_all_back(self) -> bool:
+        """Undo everything that was written since `stand`, but by people. True if there was any."""
+        assert self._standing is not None, "nobody said what is right"
+        since, data = self._standing
+        self._clear_the_way()
+        if self._file.data() == data:
+            return False
+        with self._file.held():
+            noted, before = {digest for _, digest in known(self._project, since)}, data.split(b"\n")
+            new = [line for line in self._file.data().split(b"\n") if line not in before]
+            theirs = tuple(line for line in new if _sha256(line) in noted)
+            if self._file.data() == data + b"".join(line + b"\n" for line in theirs):
+                return False
+            self._file.put_back(data, theirs)
+        return True
+
     def _clear_the_way(self) -> None:
         """Move away or remove what stands in the place of the list and is no file."""
         path = self._file.path
