@@ -13,7 +13,7 @@ from ralph.git.checkpoint.work import Checkpoint
 from ralph.guard.judge import Where, judge
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
-from ralph.kernel.world import OF_GIT
+from ralph.kernel.world import OF_GIT, REFS
 from ralph.loops.backlog.planning.answer import read
 from ralph.loops.backlog.planning.proposal import Proposal, as_json, from_json
 from ralph.loops.backlog.store.task_file import TaskFile
@@ -138,6 +138,8 @@ class InPlace(InSandbox):
         if not stand.tree:
             return frozenset()
         moved = trees.changed(stand, trees.look()) & OF_GIT
+        if moved and self.work.repository.ask("worktree", "list").count(b"\n") > 1:
+            moved -= {REFS}  # somebody may work in another work tree; what was lost is back
         if moved:
             trees.put_back(stand, moved, f"plan-{state.iteration}")
         return moved

@@ -1,4 +1,4 @@
-"""`ralph tasks plan` as a loop: an agent is asked for tasks, and changes nothing (ADR 43)."""
+"""`ralph tasks plan` as a loop: an agent is asked for tasks, and changes nothing (ADR 28)."""
 
 import os
 from collections.abc import Callable, Mapping
