@@ -252,7 +252,8 @@ def test_it_installs_the_ralph_of_its_own_checkout(project: Project, tmp_path: P
     environ = {
         "PATH": f"{tools}:/usr/bin:/bin",
         "PYTHONPATH": packages,  # what Ralph stands on, which no test fetches
-        "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this one the other way round
     }
     runner = Runner(project.path, tmp_path / "runner", environ)
