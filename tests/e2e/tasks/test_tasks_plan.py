@@ -238,6 +238,7 @@ def test_where_nothing_can_be_used_it_says_why(
     in_json = plan(project, agent, GOAL, "--yes", "--json")
     (told,) = in_json.objects
     assert (told["type"], told["exit"]) == ("stop", code)
+    assert (told["iterations"] > 0, os.path.exists(told["log"])) == (True, True)
 
 
 def test_costs_and_limits_are_those_of_a_run(project: Project) -> None:

@@ -110,6 +110,9 @@ def test_an_answer_is_used_asked_for_once_more_or_the_end(
 
 def test_the_agent_is_told_what_was_wrong() -> None:
     played = history(BAD, PLAN)
+    decided = [f for f in played.facts if isinstance(f, Decided) and f.boundary == "closing"]
+    assert [len(each.notes) for each in decided] == [1, 0]
+    assert decided[0].notes[0].startswith("Nothing of the answer can be used: line 1 (a): ")
     first, second = (order.prompt for order in played.agent.orders)
     assert first == "Plan it."
     assert second.startswith("Plan it.\n\nNothing of your last answer could be used: line 1 (a): ")

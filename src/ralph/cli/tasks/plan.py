@@ -106,8 +106,9 @@ def plan(
     code, directory = _planned(flags, in_json=in_json)
     if not directory or code != 0:
         return code
-    run = Run(os.path.basename(directory), os.path.dirname(os.path.dirname(directory)))
-    return _finish(run, add_them=yes, in_json=in_json)
+    if not in_json:
+        click.echo()  # between the run and what came of it
+    return _finish(_run_in(directory), add_them=yes, in_json=in_json)
 
 
 def _wish(goal: str | None, spec: str | None) -> Wish:
@@ -145,14 +146,25 @@ def _planned(flags: dict[str, Any], *, in_json: bool) -> tuple[int, str]:
     )
     code = execute("plan", invocation)
     if code != 0 and in_json:
-        click.echo(_stop_line(code, ended))
+        click.echo(
+            _stop_line(code, ended[0]) if ended else stop_line(_reason(code), time=time.time())
+        )
     return code, ended[0] if ended else ""
 
 
-def _stop_line(code: int, ended: list[str]) -> str:
+def _stop_line(code: int, directory: str) -> str:
     """The last word for programs of a run that has proposed nothing."""
-    reason = next(reason for reason in Reason if reason.exit_code == code)
-    return stop_line(reason, time=time.time(), run=os.path.basename(ended[0]) if ended else None)
+    run = _run_in(directory)
+    spent = account_of(run).state.spent
+    return stop_line(_reason(code), time=time.time(), run=run.id, spent=spent, log=run.journal)
+
+
+def _reason(code: int) -> Reason:
+    return next(reason for reason in Reason if reason.exit_code == code)
+
+
+def _run_in(directory: str) -> Run:
+    return Run(os.path.basename(directory), os.path.dirname(os.path.dirname(directory)))
 
 
 def _earlier(named: str) -> Run:

@@ -95,6 +95,7 @@ def planner(
         prepare=partial(_prepare, settlement),
         land=partial(_undo, settlement),
         settle=partial(_settle, settlement),
+        notes=partial(_notes, propose),
     )
 
 
@@ -143,6 +144,15 @@ class OnceMore:
         else:
             words = again(self.propose(case).objections)
         return Continue((Feedback(words),), rules.spacing(case, self.delay))
+
+
+def _notes(propose: Propose, case: Case) -> tuple[str, ...]:
+    """Why the agent is asked once more; at the end the verdict says it."""
+    if case.turn.failed or case.state.iteration >= TURNS:
+        return ()
+    proposal = propose(case)
+    said = f"Nothing of the answer can be used: {proposal.objections}"
+    return () if proposal.tasks else (said,)
 
 
 def _prepare(settlement: Settlement, ports: Ports, state: RunState) -> Iterator[Fact]:
