@@ -28,7 +28,8 @@ def proposed(file: TaskFile, said: str) -> Proposal:
     no check that the host runs for them."""
     here = file.workspace
     home = os.path.expanduser("~")
-    where = Where(cwd=here, home=home, project=here, temps=("/tmp", "/var/tmp"))  # noqa: S108
+    temps = ("/tmp", "/var/tmp")  # noqa: S108
+    where = Where(cwd=here, home=home, project=here, temps=temps, strict=True)
     return read(said, file.read().backlog, lambda command: judge(command, where).reason)
 
 
