@@ -20,7 +20,7 @@ verdict() {
 
 # The lines of a text that hold something.
 lines() {
-    sed 's/\r$//; /^[[:space:]]*$/d' <<<"$1"
+    tr -d '\r' <<<"$1" | grep -v '^[[:space:]]*$' || true
 }
 
 given=0

@@ -319,6 +319,17 @@ def test_what_a_person_adds_meanwhile_stays(project: Project) -> None:
     assert "The task list is put back" in done.err
 
 
+def test_work_in_another_work_tree_is_left_alone(project: Project) -> None:
+    other = project.path.parent / "other"
+    project.git("worktree", "add", "-q", "-b", "theirs", str(other))
+    commit = f"cd {other} && git commit -q --allow-empty -m theirs && git rev-parse HEAD > ../tip"
+    run = f"git branch extra; git config core.editor evil; ({commit})"
+    agent = planner(project, {"tools": [{"name": "Bash", "run": run}], "text": said(*PLAN)})
+    assert plan(project, agent, GOAL).code == 0
+    assert project.git("rev-parse", "theirs") == (project.path.parent / "tip").read_text()
+    assert "core.editor" not in project.git("config", "--list", "--local")
+
+
 @pytest.mark.parametrize("hurry", [1, 2])
 def test_ctrl_c_leaves_nothing_behind(project: Project, hurry: int) -> None:
     before = left(project)
