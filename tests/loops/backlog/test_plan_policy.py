@@ -1,6 +1,7 @@
 """`ralph tasks plan` as histories: an answer is used, asked for once more, or the end."""
 
 import itertools
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,8 @@ from kits.histories import (
     said,
 )
 from ralph.kernel.case import Case
-from ralph.kernel.facts import Began, Decided, Fact, Resumed
+from ralph.kernel.engine import run
+from ralph.kernel.facts import Began, Decided, Fact, Resumed, Step
 from ralph.kernel.limits import Limits
 from ralph.kernel.rules import Patience
 from ralph.kernel.state import RunState, replay
@@ -32,7 +34,14 @@ from ralph.loops.backlog.planning.policy import planner
 from ralph.loops.backlog.planning.prompt import Wish, plan_prompt
 from ralph.loops.backlog.planning.proposal import GOAL, Proposal
 from ralph.loops.backlog.rules import DayLimit
-from ralph.testing.fakes import FakeAgent, FakeWorld
+from ralph.testing.fakes import (
+    FakeAgent,
+    FakeClock,
+    FakeWorld,
+    KilledError,
+    MemoryJournal,
+    fake_ports,
+)
 
 PLAN = said('<tasks>\n{"title": "a", "completion": "test:make"}\n{"title": "b"}\n</tasks>', cost=1)
 EMPTY = said("<tasks>\n\n</tasks>")
@@ -158,6 +167,29 @@ def test_what_a_cut_off_turn_has_left_goes_first() -> None:
     assert played.exit_code == 0
     assert desk.asked == ["restore 1", "begin 1", "restore 1", "keep", "end"]
     assert "was cut off before it ended" in agent.orders[0].prompt
+
+
+@pytest.mark.parametrize("killed", range(1, 16))
+def test_whenever_it_is_killed_it_comes_to_the_same_end(killed: int) -> None:
+    whole, desk, journal = history(WORK, PLAN), Desk(("put back",)), MemoryJournal(killed_after=killed)
+    agent, clock, here = FakeAgent((WORK, PLAN)), FakeClock(), world()
+    with suppress(KilledError):
+        run(planner(desk, propose), fake_ports(agent, here, journal, clock))
+    facts = [*journal.facts]
+    if replay(facts).stop is None:
+        resumed = Resumed(clock.now(), 7)
+        state = replay([*facts, resumed])
+        played = play(planner(desk, propose), agent, here, clock, state)
+        facts += [resumed, *played.facts]
+    end = replay(facts)
+    assert end.stop == whole.stop
+    assert desk.asked.count("end") >= 1
+    assert [f.detail for f in facts if isinstance(f, Step) and f.key == "plan"] == [
+        "2 tasks, 1 of them with a check"
+    ]
+    assert len(agent.orders) <= 3, "at most the turn that was cut off is paid again"
+    restored = [n for n, asked in enumerate(desk.asked) if asked == "restore 2"]
+    assert restored[0] < desk.asked.index("keep")
 
 
 @pytest.mark.parametrize(
