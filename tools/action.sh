@@ -78,8 +78,15 @@ while IFS= read -r one; do command+=("$one"); done < <(lines "$ARGS")
 # The agent's environment is Ralph's: without pull requests it needs no token.
 [ -z "$PR" ] || export GITHUB_TOKEN="$TOKEN" GH_TOKEN="$TOKEN"
 unset PROMPT PROMPT_FILE TASKS LABEL AGENT MODEL MAX_ITERATIONS MAX_TIME MAX_COST PR BASE DRAFT ARGS TOKEN ACTION
-code=0
-"$ralph" "${command[@]}" --json >"$said" || code=$?
+# A job that is cancelled gets an INT, seconds later a TERM: Ralph ends its turn, then cuts it off.
+"$ralph" "${command[@]}" --json >"$said" &
+child=$!
+trap 'signalled=1; kill -INT "$child" 2>/dev/null || true' INT TERM
+while :; do
+    signalled=0 code=0
+    wait "$child" || code=$?
+    [ "$signalled" = 1 ] || break # a signal ends `wait`, and not Ralph
+done
 "$RUNNER_TEMP/ralph/bin/python" - "$said" "$code" >>"$GITHUB_OUTPUT" <<'END'
 import json
 import sys

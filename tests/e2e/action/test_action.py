@@ -1,9 +1,13 @@
 """`action.yml`: its steps run here, with a scripted agent, and nobody's input is a command."""
 
 import json
+import os
 import re
+import signal
 import site
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +154,41 @@ def test_a_list_without_work_is_no_failure(project: Project, runner: Runner) -> 
     ended = runner(tasks="plan.md")
     assert ended.code == 0, ended.log
     assert ended.outputs["verdict"] == "nothing"
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGINT, signal.SIGTERM)])
+def test_a_job_that_is_cancelled_ends_its_turn(
+    project: Project, runner: Runner, signals: tuple[signal.Signals, ...]
+) -> None:
+    """GitHub sends an INT to the step's process alone, and a TERM when that takes too long."""
+    seconds = "0.5" if len(signals) == 1 else "60"
+    work = {"name": "Bash", "run": f"touch ../at-work; sleep {seconds}"}
+    command = agent(project, {"tools": [work], "response": "DONE"})
+    output = runner.temp / "output"
+    (run,) = (each for each in action()["runs"]["steps"] if each.get("id") == "run")
+    inputs = {**dict.fromkeys(run["env"], ""), "PROMPT": "Work", "AGENT": command}
+    places = {"RUNNER_TEMP": str(runner.temp), "GITHUB_OUTPUT": str(output)}
+    step = subprocess.Popen(
+        ("bash", "-c", f"exec bash {ROOT}/tools/action.sh"),
+        cwd=project.path,
+        env={**os.environ, **inputs, **places, "ACTION": str(ROOT)},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert step.stderr is not None
+    at_work = project.path.parent / "at-work"
+    while not at_work.exists() and step.poll() is None:
+        time.sleep(0.02)
+    for number in signals:
+        step.send_signal(number)
+        for line in step.stderr:
+            if "Received signal" in line:
+                break
+    _, said = step.communicate(timeout=60)
+    assert step.returncode == 0, said
+    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert (told["exit-code"], told["verdict"]) == ("130", "interrupted")
 
 
 # ------------------------------------------------------------------ what Ralph is told

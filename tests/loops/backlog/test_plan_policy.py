@@ -171,7 +171,11 @@ def test_what_a_cut_off_turn_has_left_goes_first() -> None:
 
 @pytest.mark.parametrize("killed", range(1, 16))
 def test_whenever_it_is_killed_it_comes_to_the_same_end(killed: int) -> None:
-    whole, desk, journal = history(WORK, PLAN), Desk(("put back",)), MemoryJournal(killed_after=killed)
+    whole, desk, journal = (
+        history(WORK, PLAN),
+        Desk(("put back",)),
+        MemoryJournal(killed_after=killed),
+    )
     agent, clock, here = FakeAgent((WORK, PLAN)), FakeClock(), world()
     with suppress(KilledError):
         run(planner(desk, propose), fake_ports(agent, here, journal, clock))
