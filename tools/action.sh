@@ -75,7 +75,7 @@ flag --base "$BASE"
 [ "$DRAFT" != true ] || command+=(--draft)
 while IFS= read -r one; do command+=("$one"); done < <(lines "$ARGS")
 
-# The agent's environment is Ralph's: without pull requests it needs no token.
+# Without pull requests nobody needs the token; with them Ralph keeps it from the agent.
 [ -z "$PR" ] || export GITHUB_TOKEN="$TOKEN" GH_TOKEN="$TOKEN"
 unset PROMPT PROMPT_FILE TASKS LABEL AGENT MODEL MAX_ITERATIONS MAX_TIME MAX_COST PR BASE DRAFT ARGS TOKEN ACTION
 # A job that is cancelled gets an INT, seconds later a TERM: Ralph ends its turn, then cuts it off.

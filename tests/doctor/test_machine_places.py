@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ralph.doctor import sandbox
 from ralph.doctor import state as machine_state
 from ralph.doctor.checks import Check, CheckState
 from ralph.doctor.claude import claude_hooks, claude_session, plugin
-from ralph.doctor.git import GIT, git_hooks, git_identity, git_program, git_repository
+from ralph.doctor.git import GIT, git_forge, git_hooks, git_identity, git_program, git_repository
 from ralph.doctor.machine import Machine, Screen, terminal_checks
 from ralph.doctor.sandbox import SANDBOX, backends
 from ralph.doctor.state import STATE, file_system_of
@@ -41,7 +42,7 @@ def script(directory: Path, name: str, text: str) -> None:
 
 
 def test_git_in_a_repository_that_is_in_order(repo: Path) -> None:
-    checks = [check(here(repo)) for check in GIT]
+    checks = [check(here(repo)) for check in GIT if check is not git_forge]
     assert all(check and check.state is CheckState.OK for check in checks)
     assert [check.found for check in checks if check][1:] == [
         "Ralph tests <tests@ralph.invalid>",
@@ -53,9 +54,7 @@ def test_without_git_there_is_one_warning_and_no_more(workspace: Path) -> None:
     checks = [check(here(workspace, PATH="/nowhere")) for check in (*GIT, git_hooks)]
     assert [check.state if check else None for check in checks] == [
         CheckState.WARNING,
-        None,
-        None,
-        None,
+        *(None, None, None, None),
     ]
 
 
@@ -104,6 +103,37 @@ def test_a_repository_that_git_refuses(workspace: Path, said: str, words: str, r
     assert found is not None
     assert words in found.found
     assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("origin", "environ", "words"),
+    [
+        (
+            "git@github.com:o/r.git",
+            {"GH_TOKEN": "t"},
+            "o/r at GitHub, with the token from GH_TOKEN",
+        ),
+        (
+            "git@github.com:o/r.git",
+            {},
+            "no token for GitHub at github.com; --pr needs it. Type: gh",
+        ),
+        ("git@work:o/r.git", {}, "origin is at work, which may be a GitHub or a GitLab"),
+        ("/srv/git/r.git", {"GH_TOKEN": "t"}, None),
+        ("", {"GH_TOKEN": "t"}, None),
+    ],
+)
+def test_the_forge_and_where_its_token_is_from(
+    repo: Path, origin: str, environ: dict[str, str], words: str | None
+) -> None:
+    """That there is none is worth knowing, and no trouble."""
+    if origin:
+        subprocess.run(["git", "remote", "add", "origin", origin], check=True)
+    script(repo / "bin", "gh", "exit 1")
+    path = f"{repo}/bin:{os.environ['PATH']}"
+    found = git_forge(here(repo, PATH=path, **environ))
+    assert (found and found.state) == (None if words is None else CheckState.OK)
+    assert words is None or words in _found(found)
 
 
 def test_only_active_git_hooks_are_named(repo: Path) -> None:

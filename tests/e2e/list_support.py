@@ -1,82 +1,48 @@
-"""Lists to import, and a `gh` that is a script with a file of issues behind it."""
+"""Lists to import, and a GitHub with issues."""
 
 import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import program
+
+from kits.forge import FakeForge, Issue, Sent
 
 Json = dict[str, Any]
-# Keeps its issues in a file, notes what it was asked, and does what the tests need of gh.
-_GH = r"""
-import json, os, sys
-home = os.path.dirname(os.path.abspath(sys.argv[0]))
-arguments = sys.argv[1:]
-with open(os.path.join(home, "asked"), "a") as asked:
-    asked.write(json.dumps(arguments) + "\n")
-path = os.path.join(home, "issues.json")
-if os.path.exists(os.path.join(home, "broken")):
-    sys.stderr.write("some words\nerror connecting to api.github.com\n")
-    sys.exit(1)
-issues = json.load(open(path))
-verb = arguments[1]
-options = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--") and "=" in a)
-if verb == "list":
-    wanted = [i for i in issues if options["state"] == "all" or i["state"] == "OPEN"]
-    label = options.get("label")
-    named = [i for i in wanted if not label or label in [one["name"] for one in i["labels"]]]
-    print(json.dumps(named))
-    sys.exit(0)
-issue = next((i for i in issues if str(i["number"]) == arguments[2]), None)
-if issue is None:
-    sys.stderr.write("GraphQL: Could not resolve to an issue\n")
-    sys.exit(1)
-if verb == "view":
-    print(json.dumps(issue))
-else:
-    issue["state"] = {"close": "CLOSED", "reopen": "OPEN"}[verb]
-    json.dump(issues, open(path, "w"))
-"""
 
 
-class FakeGh:
-    """GitHub, as far as the tests go."""
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeForge]:
+    """GitHub, with the issues of some/where, and a token for it."""
+    with FakeForge(tmp_path / "no-repository", repository="some/where") as forge:
+        for name, held in forge.environ.items():
+            monkeypatch.setenv(name, held)
+        yield forge
 
-    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        home.mkdir()
-        self._home = home
-        (home / "gh.py").write_text(_GH)
-        program(home / "gh", f'exec python3 "{home}/gh.py" "$@"')
-        monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
 
-    def has(self, *issues: Json) -> None:
-        """These issues are there."""
-        (self._home / "issues.json").write_text(json.dumps(issues))
+def has(hub: FakeForge, *issues: Issue) -> None:
+    """These issues are there."""
+    hub.issues[:] = issues
 
-    def issue(self, number: int) -> Json:
-        """An issue as it is now."""
-        issues: list[Json] = json.loads((self._home / "issues.json").read_text())
-        return next(issue for issue in issues if issue["number"] == number)
 
-    def breaks(self) -> None:
-        """From now on it fails."""
-        (self._home / "broken").touch()
+def asked(hub: FakeForge, number: int) -> list[Sent]:
+    """The looks at an issue."""
+    return hub.asked("GET", f"/issues/{number}")
 
-    def works(self) -> None:
-        """From now on it does not."""
-        (self._home / "broken").unlink()
 
-    def asked(self, verb: str) -> list[list[str]]:
-        """What it was asked with this verb."""
-        path = self._home / "asked"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [asked for line in lines if (asked := json.loads(line))[1] == verb]
+def closed(hub: FakeForge) -> list[Sent]:
+    """The changes of issues."""
+    return hub.asked("PATCH")
+
+
+def open_issue(number: int, **more: Any) -> Issue:  # noqa: ANN401
+    """An open issue there."""
+    return Issue(number, **{"title": f"Issue {number}", "body": "Please.", **more})
 
 
 def issue(number: int, **more: Any) -> Json:  # noqa: ANN401
-    """An open issue."""
+    """An open issue as `gh` shows it."""
     return {
         "number": number,
         "title": f"Issue {number}",

@@ -1,7 +1,6 @@
 """GitHub's issues, through `gh` and from a file of its JSON."""
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -16,9 +15,7 @@ from formats_support import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.errors import ConfigError
 from ralph.formats.github import FORMAT, GitHub
-from ralph.loops.backlog.tracker.github import fetch
 
 GITHUB = GitHub(lambda: datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC))
 URL = "https://github.com/acme/shop/issues"
@@ -239,80 +236,6 @@ def test_a_backlog_becomes_issues_without_numbers() -> None:
         "status blocked (written as open): odd",
     ]
     assert again(GITHUB, result.text, "x") == result.text
-
-
-# ------------------------------------------------------------------ gh
-
-
-class Gh:
-    """Stands in for `gh`: remembers how it was called."""
-
-    def __init__(self, code: int = 0, out: str = "[]", err: str = "") -> None:
-        self.calls: list[list[str]] = []
-        self.answer = (code, out, err)
-
-    def __call__(self, argv: Sequence[str]) -> tuple[int, str, str]:
-        self.calls.append(list(argv))
-        return self.answer
-
-
-def test_issues_are_fetched_by_an_argument_vector() -> None:
-    gh = Gh(out=LIST)
-    text = fetch("acme/shop", labels=["ready", "-x", 'a,"b"'], state="open", run=gh)
-    assert text == LIST
-    (call,) = gh.calls
-    assert call[:6] == [
-        *("gh", "issue", "list", "--repo=acme/shop", "--state=open", "--limit=10000"),
-    ]
-    assert call[6].startswith("--json=number,title,body,state,labels,")
-    assert call[7:] == ["--label=ready", "--label=-x", '--label="a,""b"""']
-
-
-@pytest.mark.parametrize(
-    "repo",
-    [
-        "",
-        "acme",
-        "a/b/c",
-        "-a/b",
-        "a/-b",
-        "a/b;rm -rf .",
-        "a b/c",
-        "a/b\n",
-        "../x",
-        "/x",
-        "a/$(id)",
-    ],
-)
-def test_what_is_no_repository_is_refused(repo: str) -> None:
-    gh = Gh()
-    with pytest.raises(ConfigError, match="is no repository"):
-        fetch(repo, labels=[], state="open", run=gh)
-    assert gh.calls == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ((4, "", "To get started with GitHub CLI, please run:  gh auth login"), "not logged in"),
-        ((1, "", "error: ... gh auth login\n"), "not logged in"),
-        ((127, "", ""), "cannot be started: not found"),
-        ((127, "", "it cannot be run: No such file or directory"), "cannot be started: not found"),
-        ((1, "", "\nGraphQL: Could not resolve to a Repository\n\n"), "Could not resolve"),
-        ((2, "", ""), "it ended with 2"),
-    ],
-)
-def test_what_is_wrong_with_gh_says_what_to_type(
-    answer: tuple[int, str, str], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message) as error:
-        fetch("acme/shop", labels=[], state="all", run=Gh(*answer))
-    assert "gh auth login" in error.value.remedy
-
-
-def test_a_state_that_gh_does_not_know_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no state"):
-        fetch("acme/shop", labels=[], state="merged", run=Gh())
 
 
 # ------------------------------------------------------------------ anything

@@ -31,6 +31,8 @@ from ralph.kernel.facts import (
     Launching,
     Moved,
     Proved,
+    Published,
+    Resting,
     Resumed,
     Returned,
     Settled,
@@ -98,6 +100,8 @@ FACTS: tuple[Fact, ...] = (
     Moved(8.5, "there"),
     Assigned(8.6, Assignment("T-1", "title", most=3), "run-001"),
     Returned(8.7, "T-1", "run-001", Park("why"), Spent(2, 1.5, 0.25, Usage(1, 2), 1), "ralph/T-1"),
+    Published(8.8, "T-1", "ralph/T-1", "main", 7, "https://forge.test/7", "0a1b", merged=True),
+    Resting(8.9, 23.9, "CI of #7"),
     Settled(9.0, Stop(Reason.COMPLETED)),
 )
 

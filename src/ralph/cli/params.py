@@ -217,6 +217,19 @@ shown_credentials = option(
 )
 
 
+publishing = together(
+    option(
+        "--pr [per-task|per-run|stacked]",
+        "Push the work and open pull requests: for each task, for the run, or for each task on top "
+        "of the one before.",
+    ),
+    option("--base BRANCH", "Branch to merge them into.  [default: the forge's default]"),
+    option("--draft", "Open them as drafts.", default=None),
+    option("--merge", "Merge them once they are complete.", default=None),
+    option("--ci/--no-ci", "Complete only when CI is green on that commit.  [default: with --pr]"),
+)
+
+
 def work_options(
     model: str = "--model NAME",
     *,
@@ -271,6 +284,7 @@ def run_options(
             is_flag=False,
             flag_value=arguments.BRANCH_OF_RUN,
         ),
+        publishing,
         run_display,
         option("--dry-run", "Print the prompt and the command; run nothing."),
         json_lines,

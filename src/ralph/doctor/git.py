@@ -5,7 +5,10 @@ import shlex
 from contextlib import suppress
 
 from ralph.doctor.checks import Check, ok, warning
-from ralph.doctor.machine import Machine, ProgramAnswer, version_numbers
+from ralph.doctor.machine import PATIENCE, Machine, ProgramAnswer, version_numbers
+from ralph.errors import ConfigError
+from ralph.forge.commands import runner
+from ralph.forge.found import forge_of, origin_of
 
 _OLDEST = (2, 31)  # knows `rev-parse --path-format`
 
@@ -63,6 +66,20 @@ def git_repository(machine: Machine) -> Check | None:
     return warning("repository", f"{machine.workspace} is in none: {lacks}", "git init")
 
 
+def git_forge(machine: Machine) -> Check | None:
+    """The forge that pull requests would go to, and where its token is from."""
+    answer = _git(machine, "remote", "get-url", "origin")
+    if answer is None or answer.trouble or not origin_of(answer.said).host:
+        return None
+    run = runner(machine.workspace, machine.environ, PATIENCE)
+    try:
+        found = forge_of(machine.environ, machine.workspace, run=run)
+    except ConfigError as error:
+        return ok("forge", f"{error.message}; --pr needs it. {error.remedy}")
+    where = f"{found.repository} at {found.name}"
+    return ok("forge", f"{where}, with the token from {found.service.source}")
+
+
 def git_hooks(machine: Machine) -> Check | None:
     """The hooks that git will run when Ralph or the agent commits."""
     answer = _git(machine, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
@@ -88,4 +105,4 @@ def _git(machine: Machine, *arguments: str) -> ProgramAnswer | None:
     return machine.ask(path, *arguments, env=env)
 
 
-GIT = (git_program, git_identity, git_repository)
+GIT = (git_program, git_identity, git_repository, git_forge)

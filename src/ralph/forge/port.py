@@ -8,6 +8,8 @@ from typing import Protocol
 
 from ralph.kernel.value import value
 
+MOST_ISSUES = 10_000
+
 
 @value
 class Project:
@@ -34,6 +36,7 @@ class Pull:
     base: str
     head: str = ""  # the commit at its top; may be a moment old
     state: PullState = PullState.OPEN
+    refused: tuple[str, ...] = ()  # labels and reviewers that the forge did not take
 
 
 @value
@@ -54,8 +57,8 @@ class Pulls(Protocol):
 
     def project(self) -> Project: ...
 
-    def head(self, branch: str) -> str:
-        """The commit of a branch; "" if there is no such branch."""
+    def find(self, branch: str) -> Pull | None:
+        """The open pull request for a branch."""
 
     def put(self, proposal: Proposal) -> Pull:
         """Open a pull request, or let the one that is open for that branch say this."""
@@ -101,7 +104,9 @@ class Checks(Protocol):
 class Issues(Protocol):
     """Issues, each as the JSON that `ralph.formats.github` reads."""
 
-    def issues(self, repository: str, labels: tuple[str, ...]) -> str: ...
+    def issues(self, repository: str, labels: tuple[str, ...], state: str = "open") -> str:
+        """Those that have all these labels; `state` is open, closed or all. The newest come
+        first, and at most MOST_ISSUES."""
 
     def issue(self, repository: str, number: str) -> str: ...
 

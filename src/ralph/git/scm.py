@@ -110,7 +110,7 @@ class ScmCommand:
 
     @property
     def _is_git(self) -> bool:
-        return os.path.basename(self.command) == "git"
+        return is_git(self.command)
 
     def _call(self, *arguments: str) -> tuple[bool, str]:
         env = {**self.env, "GIT_TERMINAL_PROMPT": "0", **_IN_THE_FOREGROUND}
@@ -127,6 +127,10 @@ class ScmCommand:
         if self.max_time is not None and seconds >= self.max_time:
             return Cut("the run's time is used up", grace=1.0)
         return hurried(self.signals(), time.time(), self.stop_grace)
+
+
+def is_git(command: str) -> bool:
+    return os.path.basename(command) == "git"
 
 
 def task_words(task: str) -> list[str]:

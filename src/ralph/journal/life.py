@@ -13,7 +13,7 @@ from ralph.kernel.facts import (
     Settled,
     Started,
 )
-from ralph.kernel.state import NEW, Phase, RunState
+from ralph.kernel.state import NEW, RunState
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cause, Park
 from ralph.kernel.world import ANSWER, Signals
@@ -51,8 +51,7 @@ def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life
         return Life.UNKNOWN if account.problem else Life.CRASHED
     if state.asleep and state.asleep.until is None and asked.paused:
         return Life.PAUSED
-    resting = state.phase is Phase.OPENING and state.wake is not None and state.wake > now
-    return Life.WAITING if resting else Life.RUNNING
+    return Life.WAITING if (state.wakes or 0.0) > now else Life.RUNNING
 
 
 def note_question(asking: dict[str, str], fact: Fact, task: str) -> None:

@@ -157,6 +157,29 @@ class Step:
 
 
 @value
+class Published:
+    """A pull request says what the work is now; it was opened, or is another by these words."""
+
+    time: float
+    task: str
+    branch: str
+    base: str
+    number: int
+    url: str
+    commit: str  # that was pushed
+    merged: bool = False
+
+
+@value
+class Resting:
+    """Settling waits until then for others to answer: that time is not spent."""
+
+    time: float
+    until: float
+    why: str
+
+
+@value
 class Moved:
     """A task's work stands on newer work now: it can be undone to there."""
 
@@ -185,6 +208,7 @@ class Returned:
     branch: str = ""  # where people find what it did and nobody merged
     title: str = ""
     commit: str = ""  # of a task that is done
+    pulls: tuple[Published, ...] = ()  # that it has opened
 
 
 @value
@@ -208,11 +232,16 @@ Fact = (
     | Proved
     | Decided
     | Step
+    | Published
+    | Resting
     | Settled
     | Moved
     | Assigned
     | Returned
 )
+
+
+CI = "ci"  # the key of the step that tells what continuous integration said
 
 
 def owed_after(owed: tuple[Step, ...], step: Step) -> tuple[Step, ...]:

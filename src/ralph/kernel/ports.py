@@ -1,6 +1,6 @@
 """Ports: the engine's interfaces to the world. A few methods each; the fakes are in testing."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
@@ -173,6 +173,7 @@ class Crew:
     recall: Callable[[], None]
     name: Callable[[int], str]  # the run of the n-th worker that is sent
     end: Callable[[Stop], None] = lambda _: None
+    resting: Callable[[], int] = lambda: 0  # how many of them only wait, and leave room for others
 
 
 @value
@@ -182,6 +183,16 @@ class Ports:
     journal: Journal
     clock: Clock
     trees: Trees = Trees()
+
+
+class Publish(Protocol):
+    """Sends accepted work where people review it, and waits for what they have set up there."""
+
+    def __call__(
+        self, ports: Ports, state: RunState, *, finished: bool = True
+    ) -> Generator[Fact, None, Verdict | None]:
+        """Another verdict on the work, or None if Accept stands. With more to come in the same
+        place it is not `finished`, and nobody is waited for."""
 
 
 def survey(ports: Ports, state: RunState, boundary: Boundary) -> Case:

@@ -84,6 +84,7 @@ class RunState:
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
+    resting: Wait | None = None  # settling waits for others
     steps: tuple[facts.Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
     delivered: tuple[Delivered, ...] = ()
@@ -92,6 +93,8 @@ class RunState:
     barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
     evidence: tuple[str, ...] = ()
     pushed: tuple[tuple[str, str], ...] = ()  # by each SCM task that pushes, the last commit
+    pulls: tuple[facts.Published, ...] = ()  # by each branch, as it was published last
+    reds: int = 0  # times in a row that continuous integration said no to this task
     owed: tuple[facts.Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
     claimed: bool = False  # some turn wrote a <response> tag
     heard: frozenset[str] = frozenset()  # the ids of all requests of people so far
@@ -134,8 +137,15 @@ class RunState:
 
     @property
     def asleep(self) -> Wait | None:
-        """The wait before the next turn; its time is not spent."""
-        return self.verdict if isinstance(self.verdict, Wait) else None
+        """The wait before the next turn, or within settling; its time is not spent."""
+        return self.resting or (self.verdict if isinstance(self.verdict, Wait) else None)
+
+    @property
+    def wakes(self) -> float | None:
+        """When it goes on, if it is not at work now."""
+        if self.resting is not None:
+            return self.resting.until
+        return self.wake if self.phase is Phase.OPENING else None
 
 
 NEW = RunState()
@@ -176,11 +186,12 @@ def _at(state: RunState, fact: facts.Fact) -> RunState:
     if isinstance(fact, facts.Launching | facts.Checking | facts.Checked):
         return state  # a Decided follows, which tells the time
     if isinstance(fact, facts.Resumed):
-        return replace(state, time=fact.time)
+        return replace(state, time=fact.time, resting=None)
     waited = state.waited
     if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
         waited += max(0.0, fact.time - state.time)
-    return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
+    spent = state.spent_at(fact.time)
+    return replace(state, time=fact.time, spent=spent, waited=waited, resting=None)
 
 
 def _noted(
@@ -189,6 +200,8 @@ def _noted(
     | facts.Landed
     | facts.Proved
     | facts.Asked
+    | facts.Published
+    | facts.Resting
     | facts.Moved
     | facts.Assigned,
 ) -> RunState:
@@ -204,10 +217,18 @@ def _noted(
             notes = (*state.notes, request) if request.request == NOTE else state.notes
             state = replace(state, heard=state.heard | {request.id}, notes=notes)
             return _steered(state, request)
+        case facts.Published():
+            return replace(state, pulls=_with_pulls(state, (fact,)))
+        case facts.Resting():
+            return replace(state, resting=Wait(fact.until, fact.why))
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
+
+
+def _with_pulls(state: RunState, more: tuple[facts.Published, ...]) -> tuple[facts.Published, ...]:
+    return tuple({pull.branch: pull for pull in (*state.pulls, *more)}.values())
 
 
 def _steered(state: RunState, request: Request) -> RunState:
@@ -260,6 +281,7 @@ def _reopened(state: RunState) -> RunState:
         objected=(),
         refusals=0,
         sent_back=0,
+        reds=0,
         waits=0,
         overloads=0,
         waited=0.0,
@@ -397,6 +419,9 @@ def _retaken(state: RunState, fact: facts.Decided, wait: Wait) -> RunState:
 
 def _stepped(state: RunState, step: facts.Step) -> RunState:
     is_commit, refusals = step.key == "commit", 0 if step.ok else state.refusals + 1
+    if step.key == facts.CI:  # the last of the gates, and the slowest
+        found = () if step.ok else (Finding(facts.CI, step.detail),)
+        state = replace(state, reds=0 if step.ok else state.reds + 1, findings=found)
     return replace(
         state,
         steps=(*state.steps, step),
@@ -435,7 +460,7 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
         case Accept() | Park():
             state = _ended_task(state, verdict)  # its objections and stalls are not the next one's
             fresh = replace(state, feedback=(), findings=(), failures=0, stalls=0)
-            return replace(fresh, task_iteration=0, sent_back=0)
+            return replace(fresh, task_iteration=0, sent_back=0, reds=0)
         case Continue(feedback=feedback):
             return replace(state, feedback=feedback)
         case _:
@@ -460,7 +485,9 @@ def _returned(state: RunState, fact: facts.Returned) -> RunState:
     paid = spent.paid(used.dollars, used.usage, uncounted=used.uncounted)
     total = replace(paid, iterations=spent.iterations + used.iterations)
     others = tuple(parked for parked in state.parked if parked[0] != fact.task)
+    pulls = _with_pulls(state, fact.pulls)
     state = replace(state, crew=crew, spent=total, iteration=total.iterations, parked=others)
+    state = replace(state, pulls=pulls)
     if isinstance(fact.verdict, Stop):
         return replace(state, recalled=fact.verdict)
     assert isinstance(fact.verdict, Accept | Park), "a worker ends its task, or is ended"

@@ -81,6 +81,7 @@ class Cause(StrEnum):
     CRASH = "crash"  # the agent failed, turn after turn
     QUESTION = "question"  # the agent wants an answer
     PERSON = "person"  # somebody has settled it already
+    REVIEW = "review"  # a person must look at its pull request
 
 
 @value
@@ -94,6 +95,11 @@ class Park:
     def failed(self) -> bool:
         """The task was given up, though nobody was asked and nobody asked for it."""
         return self.cause in (Cause.LIMIT, Cause.STALLED, Cause.CRASH)
+
+    @property
+    def stop(self) -> "Stop":
+        """The end of a run that has nothing else to do."""
+        return Stop(Reason.BLOCKED, self.why)
 
 
 @value

@@ -48,6 +48,11 @@ class RunOptions(TypedDict, total=False):
     sandbox_show: Sequence[str] | None
     guard: bool | None
     branch: str | bool | None  # True: named after the run
+    pr: str | None  # per-task, per-run or stacked
+    base: str | None
+    draft: bool | None
+    merge: bool | None
+    ci: bool | None
     max_iterations: int | None
     max_time: float | str | None  # seconds, or such as "8h"; so are the others
     max_cost: float | None
@@ -84,6 +89,7 @@ class RunResult:
     cost_usd: float | None  # None: no turn said what it cost
     commit: str = ""  # the last one, which holds what was proven
     branch: str = ""  # that was made for the work
+    pulls: tuple[str, ...] = ()  # the addresses of its pull requests
     evidence: tuple[str, ...] = ()
     tasks: tuple[TaskResult, ...] = ()  # those that it has ended; of stories all that there are
 
@@ -192,6 +198,7 @@ class LoopRun:
             cost_usd=spent.dollars or None,
             commit=state.commit,
             branch=invocation.branch(run_id) or "",
+            pulls=tuple(pull.url for pull in state.pulls),
             evidence=tuple(map(redact, stop.evidence or state.evidence)),
             tasks=tuple(self._tasks(state)),
         )

@@ -40,7 +40,8 @@ from ralph.ui.jsonlines import stop_line
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
     run_id = new_run_id(time.time())
-    plan = loop_named(name).read(invocation).on_branch(invocation.branch(run_id))
+    plan = loop_named(name).read(invocation)
+    plan = plan.on_branch(invocation.branch(run_id), f"ralph/{run_id}")
     if invocation.flags.get("dry_run"):
         return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)

@@ -122,7 +122,10 @@ class Display:
         if plan and branch:
             from ralph.ui.closing import rows
 
-            for label, text in branch.closing(plan.workspace, plan.environ).items():
+            told = branch.closing(plan.workspace, plan.environ)
+            if plan.destination is not None:  # it is merged where its pull request is
+                told.pop("Merge", None)
+            for label, text in told.items():
                 for line in rows(label, [text]):
                     self.console.note(line.text)
         if self.json is not None:
@@ -153,6 +156,8 @@ class Display:
             notes = [*notes, *filter(None, [size_note(plan.state_root)])]
             if plan.branch is not None:
                 console.note(plan.branch.words())
+            if plan.destination is not None:
+                console.note(plan.destination.words())
         for note in notes:
             console.note(note)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ralph.git.branch import WorkBranch
     from ralph.journal.recovery import History
     from ralph.kernel.verdict import Reason
+    from ralph.runner.publishing.outlet import Destination
     from ralph.sandbox.credentials import Secrets
     from ralph.sandbox.interface import Capabilities, Network
 
@@ -152,17 +153,25 @@ class Plan(Generic[_Work_co]):
     others: tuple["Plan[Any]", ...] = ()  # the same, as other agents take turns in it
     workers: int = 1  # how many tasks are worked on at once
     branch: "WorkBranch | None" = None  # that it has made for its work
+    destination: "Destination | None" = None  # of its pull requests, or whose CI is asked
     lead: str = ""  # the run that a worker belongs to
     task: str = ""  # the worker's
     raised: tuple[tuple[str, float], ...] = ()  # limits that a person gives the run to go on
     changed: tuple[tuple[str, str, str], ...] = ()  # settings that were read again, as in Resumed
 
-    def on_branch(self, name: str | None) -> "Plan[_Work_co]":
-        """The plan with a new branch for its work, if one is named; it is not made yet."""
-        if name is None:
+    def on_branch(self, name: str | None, own: str) -> "Plan[_Work_co]":
+        """The plan with a new branch for its work, if one is named, or its `own` if it would else
+        be on the base of its pull requests; it is not made yet."""
+        to, apart = self.destination, self.settings.pr.mode in (None, "per-task")
+        if name is None and (to is None or apart):
             return self
-        from ralph.git.branch import planned_branch
+        from ralph.git.branch import current_branch, planned_branch
 
+        if name is None and to is not None:
+            if current_branch(self.workspace, self.environ) not in ("", to.base):
+                return self
+            name = own
+        assert name is not None
         return replace(self, branch=planned_branch(name, self.workspace, self.environ))
 
     @property

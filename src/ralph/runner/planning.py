@@ -23,6 +23,11 @@ from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
+PUBLISHING = ("prompt", "backlog", "stories")  # the loops whose work is commits
+FORGE_KEYS = (  # with which an agent could call its own work green, or merge it
+    *("GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
+    *("GITLAB_TOKEN", "CI_JOB_TOKEN"),
+)
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
@@ -60,7 +65,7 @@ def planned(
         _refuse_what_cannot_work(settings, cli, command, tasks)
     here, root = invocation.workspace, state_root(invocation.environ)
     know(secrets_in(invocation.environ, settings, (here, root)))
-    return Plan(
+    plan = Plan(
         loop_name=loop,
         work=work,
         workspace=here,
@@ -85,6 +90,36 @@ def planned(
         prices=prices,
         price_words=words,
     )
+    return plan if terms.over else _published(plan, invocation)
+
+
+def publishes(settings: Settings) -> bool:
+    """True if its work leaves this machine: then nobody but the host has the key for that."""
+    return settings.pr.mode is not None or settings.ci.enabled is True
+
+
+def hidden_keys(settings: Settings) -> tuple[str, ...]:
+    """Variables that neither the agent nor the checks get, which run its code."""
+    keys = FORGE_KEYS if publishes(settings) else ()
+    return tuple(key for key in keys if key not in settings.agent.env.keep)
+
+
+def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
+    """The plan with the place that its work goes to, if it goes anywhere."""
+    settings = plan.settings
+    if plan.loop_name not in PUBLISHING:
+        return plan
+    if not publishes(settings):
+        if any(plan.loaded.origins.get(name) for name in ("pr.base", "pr.draft", "pr.merge")):
+            from ralph.runner.publishing.setup import refuse_idle_flags
+
+            refuse_idle_flags(plan.loaded)
+        return plan
+    if invocation.flags.get("dry_run"):
+        return plan
+    from ralph.runner.publishing.setup import destination
+
+    return replace(plan, destination=destination(settings, plan.workspace, plan.environ))
 
 
 def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
@@ -114,7 +149,7 @@ def _agent(
         environ,
         agent.kind or os.path.basename(command[0]).lower(),
         keep=agent.env.keep,
-        unset=agent.env.unset,
+        unset=(*agent.env.unset, *hidden_keys(settings)),
         put=agent.env.set,
         model=asked,
     )

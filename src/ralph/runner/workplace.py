@@ -53,7 +53,7 @@ class Workplace:
         self._outside = GatePlace(
             plan.workspace,
             run.directory,
-            plan.environ,
+            _of_checks(plan),
             plan.settings.output_truncate_chars,
             run.attention,
             plan.settings.stop_grace,
@@ -209,6 +209,16 @@ class Workplace:
             notes.append("A run was killed while its changes landed; that is finished now.")
             notes += [f"What was not applied is in {kept.saved}"] if kept.saved else []
         return notes
+
+
+def _of_checks(plan: Plan[Any]) -> Mapping[str, str]:
+    """The environment of checks: all of it, but for what would let their code speak for CI."""
+    if plan.destination is None:
+        return plan.environ
+    from ralph.runner.planning import hidden_keys
+
+    hidden = hidden_keys(plan.settings)
+    return {name: text for name, text in plan.environ.items() if name not in hidden}
 
 
 def trees_of(plan: Plan[Any], run: RunContext) -> "GitTrees | None":

@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph.journal.way_on import limits_to_raise
 from ralph.kernel.events import Usage
-from ralph.kernel.facts import scm_task
+from ralph.kernel.facts import Published, scm_task
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
@@ -43,6 +43,7 @@ _NEXT_OF_STORIES = {
     Reason.STALLED: "ralph logs  # read what the agent said, then make the story clearer",
 }
 _LISTS = ("gates", "left_out", "put_back", "yours", "mixed", "hidden")  # of a proof
+_OF_A_PULL = ("number", "url", "branch", "base", "task", "commit", "merged")
 _NOT_DONE = {"commit": "Not committed", "push": "Not pushed"}
 _OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a line
 _CLAIMED, _PASSED = "claimed: ", "passed: "  # how evidence begins
@@ -61,6 +62,7 @@ class Closing:
     left: tuple[str, ...] = ()  # not done, and why
     yours: tuple[str, ...] = ()
     next: tuple[str, ...] = ()  # commands to type
+    pulls: tuple[str, ...] = ()
 
 
 def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closing:
@@ -82,6 +84,7 @@ def closing_of(stop: Stop | None, state: RunState, briefing: Briefing) -> Closin
         tuple(several or _not_done(stop, state, briefing)),
         yours,
         tuple(_next(stop, state, briefing, several)),
+        tuple(map(pull_words, state.pulls)),
     )
 
 
@@ -95,6 +98,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
     closing = closing_of(stop, state, briefing)
     yield Line(closing.outcome, _TONES.get(stop.reason, Tone.BAD))
     yield from rows("Done", closing.done)
+    yield from rows("Pulls", closing.pulls)
     yield from rows("Proof", closing.proof)
     yield from rows("Not done", closing.left, Tone.NOTICE)
     yield from rows("Yours", closing.yours, Tone.NOTICE)
@@ -139,6 +143,9 @@ def _done(stop: Stop | None, state: RunState, briefing: Briefing) -> Iterator[st
         yield from stop.evidence if stop is not None and is_complete else approved
         return
     made = state.delivered[::-1]
+    if briefing.tasks:  # one that CI has sent back is committed, and not done
+        made = tuple({work.task: work for work in made[::-1] if work.task in state.done}.values())
+        made = made[::-1]
     width = max((len(one_line(each.task)) for each in made[:_MOST_ROWS]), default=0)
     for each in made:
         task = f"{one_line(each.task):<{width}}  " if briefing.tasks else ""
@@ -298,6 +305,12 @@ def owed_lines(state: RunState) -> Iterator[Line]:
         yield Line(f"{words}: {why}", Tone.BAD)
 
 
+def pull_words(pull: Published) -> str:
+    """`#12 ralph/T-1 -> main  https://...`"""
+    merged = ", merged" if pull.merged else ""
+    return f"#{pull.number} {pull.branch} -> {pull.base}{merged}  {pull.url}"
+
+
 def proof_dict(state: RunState) -> dict[str, Any]:
     """The proof, null without one, and what failed after it, for programs."""
     proof = state.proof and {
@@ -307,4 +320,5 @@ def proof_dict(state: RunState) -> dict[str, Any]:
         "outside": "ignored files",
     }
     failed = [{"task": scm_task(step), "why": step.detail} for step in state.owed]
-    return {"proof": proof, "scm_failed": failed}
+    pulls = [{name: getattr(pull, name) for name in _OF_A_PULL} for pull in state.pulls]
+    return {"proof": proof, "scm_failed": failed, "pulls": pulls}

@@ -38,6 +38,7 @@ _UNDONE = {
     "cut off": "What the cut-off iteration had changed is undone",
 }
 _OF_A_TASK = frozenset({"commit", *_UNDONE})
+_OF_A_PULL = {"push": "Pushed", facts.CI: "CI passes"}
 _OF_A_STORY = frozenset({"review", "correct", "cap", "commit"})
 
 
@@ -64,7 +65,8 @@ def narrate(
             yield from _step(fact, briefing)
         case facts.Settled() | facts.Returned():
             yield from _settled(fact, after, briefing)
-        # Moved, Assigned: the worker tells what it does.
+        case _:
+            yield from _published(fact, before)
 
 
 def heard(before: Signals, now: Signals) -> Iterator[Line]:
@@ -259,6 +261,18 @@ def _proved(proof: facts.Proved) -> Iterator[Line]:
             yield Line(f"{words}: {listed(paths, MOST_PATHS)}", Tone.NOTICE)
 
 
+def _published(fact: facts.Fact, before: RunState) -> Iterator[Line]:
+    """A wait is told once, however often it is looked again. Of a task that is handed out or moved
+    its worker tells."""
+    if isinstance(fact, facts.Published):
+        new = fact.number not in (pull.number for pull in before.pulls)
+        how = "Merged pull" if fact.merged else "Pull" if new else "Updated pull"
+        way = f"{fact.branch} -> {fact.base}"
+        yield Line(f"{how} request #{fact.number}: {way}  {fact.url}", Tone.GOOD)
+    elif isinstance(fact, facts.Resting) and fact.why != getattr(before.resting, "why", ""):
+        yield Line(f"Waiting: {fact.why}", Tone.FAINT)
+
+
 def _decided(fact: facts.Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
     if fact.boundary is Boundary.CLOSING:
         # H §Verbose Output: completion detection attempts.
@@ -322,6 +336,9 @@ def _step(fact: facts.Step, briefing: Briefing) -> Iterator[Line]:
         or (briefing.stories and fact.key in _OF_A_STORY)
     ):
         yield from _done_step(fact)
+    elif fact.key in _OF_A_PULL and (fact.ok or fact.key == facts.CI):
+        words = _OF_A_PULL[fact.key] if fact.ok else "CI is red"
+        yield Line(f"{words}: {first_line(fact.detail)}", Tone.GOOD if fact.ok else Tone.BAD)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)

@@ -2,24 +2,23 @@
 held is listed"."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
-from list_support import FakeGh, issue, prd, story
-from run_support import Here, assert_clear, in_shell
+from list_support import asked, has, hub, issue, open_issue, prd, story
+from run_support import Here, assert_clear, in_shell, program
 
+from kits.forge import FakeForge, PullRequest
 from ralph.formats.catalog import NAMES
+
+__all__ = ["hub"]
 
 
 @pytest.fixture
 def here(capsys: pytest.CaptureFixture[str], workspace: Path) -> Here:
     return Here(capsys)
-
-
-@pytest.fixture
-def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGh:
-    return FakeGh(tmp_path / "github", monkeypatch)
 
 
 def tasks(here: Here) -> dict[str, dict[str, object]]:
@@ -297,58 +296,126 @@ def test_labels_are_for_issues(here: Here, workspace: Path) -> None:
 # ------------------------------------------------------------------ issues
 
 
-def test_issues_become_tasks(here: Here, gh: FakeGh) -> None:
-    gh.has(issue(1), issue(2, labels=[{"name": "bug"}]), issue(3, state="CLOSED"))
+def test_issues_become_tasks(here: Here, hub: FakeForge) -> None:
+    """The newest first; pull requests are none."""
+    has(hub, open_issue(3, state="closed"), open_issue(2, labels=["bug"]), open_issue(1))
+    hub.pulls.append(PullRequest(4, "a", "main", "No issue"))
     done = here("tasks", "import", "github:some/where")
     assert done.out == (
         "github:some/where (github): 2 added, 0 updated, 0 unchanged\n"
-        "  + T-001: Issue 1\n  + T-002: Issue 2\n"
+        "  + T-001: Issue 2\n  + T-002: Issue 1\n"
     )
     assert here("tasks", "import", "github:some/where", "--state", "all").code == 0
     found = tasks(here)
     assert [task["status"] for task in found.values()] == ["pending", "pending", "done"]
-    assert found["T-001"]["externalUrl"] == "https://github.com/some/where/issues/1"
+    assert found["T-001"]["externalUrl"] == "https://github.com/some/where/issues/2"
+    assert all(sent.authorized for sent in hub.requests)
 
 
-def test_an_issue_that_is_not_among_those_asked_for_is_asked_for(here: Here, gh: FakeGh) -> None:
+def test_what_everybody_may_read_needs_no_token(
+    here: Here, hub: FakeForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has(hub, open_issue(1))
+    monkeypatch.delenv("GITHUB_TOKEN")
+    done = here("tasks", "import", "github:some/where")
+    assert_clear(done, 2, "GitHub does not let in anybody without a token")
+    assert "gh auth login" in done.err
+    hub.public = True
+    assert here("tasks", "import", "github:some/where").code == 0
+    assert not any(sent.authorized for sent in hub.requests)
+
+
+def test_a_token_that_gh_knows(
+    here: Here, hub: FakeForge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """gh is asked for nothing else."""
+    has(hub, open_issue(1))
+    monkeypatch.delenv("GITHUB_TOKEN")
+    (tmp_path / "bin").mkdir()
+    host = hub.url.removeprefix("http://")
+    script = f'[ "$*" = "auth token --hostname {host}" ] && echo {hub.token}'
+    program(tmp_path / "bin" / "gh", script)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert here("tasks", "import", "github:some/where").code == 0
+
+
+def test_all_pages_of_issues_are_read(here: Here, hub: FakeForge) -> None:
+    has(hub, *(open_issue(number, labels=["ready"]) for number in range(1, 251)))
+    hub.issues[7].labels = []
+    done = here("tasks", "import", "github:some/where", "--label", "Ready", "--dry-run")
+    assert done.out.startswith("github:some/where (github): 249 to add")
+
+
+def test_labels_with_a_comma(here: Here, hub: FakeForge) -> None:
+    has(hub, open_issue(1, labels=["a,b", "c"]), open_issue(2, labels=["a", "b", "c"]))
+    done = here("tasks", "import", "github:some/where", "--label", "c", "--label", "A,b")
+    assert done.out.splitlines()[1:] == ["  + T-001: Issue 1"]
+
+
+def test_an_issue_that_is_not_among_those_asked_for_is_asked_for(
+    here: Here, hub: FakeForge
+) -> None:
     """It may be closed by now, and must not be worked on."""
-    gh.has(issue(1), issue(2, labels=[{"name": "bug"}]), issue(3))
+    has(hub, open_issue(3), open_issue(2), open_issue(1, labels=["bug"]))
     here("tasks", "import", "github:some/where")
-    gh.has(issue(1, state="CLOSED"), issue(2, labels=[{"name": "bug"}]))
+    has(hub, open_issue(3, state="closed"), open_issue(1, labels=["bug"]))
     done = here("tasks", "import", "github:some/where", "--label", "bug")
     assert done.out.splitlines() == [
         "github:some/where (github): 0 added, 1 updated, 1 unchanged",
         "  ~ T-001: completedAt, status, notes",
-        "  ? T-003 is not in github:some/where any more; it stays",
+        "  ? T-002 is not in github:some/where any more; it stays",
     ]
     assert tasks(here)["T-001"]["status"] == "done"
-    assert len(gh.asked("view")) == 2
+    assert len(asked(hub, 2)) == len(asked(hub, 3)) == 1
 
 
-def test_issues_that_gh_was_not_asked_for_are_told(
-    here: Here, gh: FakeGh, monkeypatch: pytest.MonkeyPatch
+def test_issues_that_are_not_read_are_told(
+    here: Here, hub: FakeForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ralph.loops.backlog.tracker.github._MOST", 2)
-    gh.has(issue(1))
+    for module in ("ralph.loops.backlog.tracker.github", "ralph.forge.github"):
+        monkeypatch.setattr(f"{module}.MOST_ISSUES", 2)
+    has(hub, open_issue(1))
     assert "--label" not in here("tasks", "import", "github:some/where").out
-    gh.has(issue(1), issue(2))
+    has(hub, open_issue(1), open_issue(2), open_issue(3))
     done = here("tasks", "import", "github:some/where", "--dry-run")
-    assert "issues behind the newest 2, for which gh was not asked" in done.out
+    assert "issues behind the newest 2, which are not read" in done.out
 
 
-def test_issues_from_a_file_are_the_same_issues(here: Here, gh: FakeGh, workspace: Path) -> None:
+def test_issues_from_a_file_are_the_same_issues(
+    here: Here, hub: FakeForge, workspace: Path
+) -> None:
     """ "GitHub issues through `gh` (and from a file of its `--json` output)"."""
-    gh.has(issue(1))
+    has(hub, open_issue(1, labels=["bug"]))
     here("tasks", "import", "github:some/where")
-    (workspace / "issues.json").write_text(json.dumps([issue(1), issue(2)]))
+    label = {"id": "L_0", "name": "bug", "description": "", "color": "ededed"}
+    same = issue(
+        1,
+        labels=[label],
+        updatedAt="2026-01-31T12:00:00Z",
+        stateReason="",
+        assignees=[],
+        milestone=None,
+        closedAt=None,
+    )
+    by_gh = json.dumps([same, issue(2)], sort_keys=True)
+    (workspace / "issues.json").write_text(by_gh)
     done = here("tasks", "import", "issues.json")
     assert done.out.splitlines()[0] == "issues.json (github): 1 added, 0 updated, 1 unchanged"
 
 
-def test_a_gh_that_fails_is_told(here: Here, gh: FakeGh) -> None:
-    gh.has()
-    gh.breaks()
+def test_a_github_that_fails_is_told(here: Here, hub: FakeForge) -> None:
+    hub.trouble(status=403, body={"message": "Resource not accessible by this token"})
     done = here("tasks", "import", "github:some/where")
-    assert_clear(done, 2, "error connecting to api.github.com")
-    assert_clear(here("tasks", "import", "github:--help"), 2, "--help")
-    assert gh.asked("list")[-1][2] == "--repo=some/where"
+    assert_clear(done, 2, "GitHub refuses GET /repos/some/where/issues: Resource not accessible")
+    assert "The token needs the scope repo" in done.err
+    assert_clear(
+        here("tasks", "import", "github:no/where"),
+        2,
+        "GitHub finds nothing at /repos/no/where/issues",
+    )
+
+
+@pytest.mark.parametrize("name", ["--help", "a", "a/b/c", "-a/b", "a/b;x", "../x", "a/$(id)", ""])
+def test_what_is_no_repository_is_refused(here: Here, hub: FakeForge, name: str) -> None:
+    assert_clear(here("tasks", "import", f"github:{name}"), 2, "is no repository")
+    assert hub.requests == []

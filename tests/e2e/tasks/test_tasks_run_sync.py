@@ -1,23 +1,18 @@
 """A task that came from a list: when it is done, the list says so (B §The Loop: "Sync")."""
 
 import json
-import os
+from collections.abc import Callable
 
 import pytest
 from backlog_support import COMPLETE, Json, Project, project
+from list_support import has, hub
 from run_support import program, ralph
 
-__all__ = ["project"]
+from kits.forge import FakeForge, Issue
+
+__all__ = ["hub", "project"]
 
 LIST = "# Plan\n\n- [ ] Write the one\n- [ ] Write the other\n"
-GH = r"""
-echo "$@" >> "$NOTES/gh"
-case "$1 $2" in
-"issue list") cat "$NOTES/issues.json" ;;
-"issue view") cat "$NOTES/issue.json" ;;
-"issue close") [ ! -e "$NOTES/offline" ] || { echo "no network" >&2; exit 1; } ;;
-esac
-"""
 
 
 def begin(project: Project, **files: str) -> None:
@@ -94,42 +89,38 @@ def test_somebody_else_changed_the_wish(project: Project) -> None:
     assert '"passes": false' in (project.path / "prd.json").read_text()
 
 
-def github(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    issue = {"number": 7, "title": "Fix it", "body": "It is broken", "state": "OPEN", "labels": []}
-    issue["url"] = "https://github.example/o/r/issues/7"
-    (project.notes / "issues.json").write_text(json.dumps([issue]))
-    (project.notes / "issue.json").write_text(json.dumps(issue))
-    place = project.path.parent / "gh-bin"
-    place.mkdir()
-    program(place / "gh", GH)
-    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-    assert ralph("tasks", "import", "github:o/r").code == 0
+@pytest.fixture
+def issues(
+    project: Project, hub: FakeForge, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], list[str]]:
+    """A task for an issue; the comments on it."""
+    has(hub, Issue(7, "Fix it", "It is broken"))
+    assert ralph("tasks", "import", "github:some/where").code == 0
+    return lambda: hub.issue(7).comments
 
 
 def test_an_issue_is_closed_with_the_evidence(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, hub: FakeForge, issues: Callable[[], list[str]]
 ) -> None:
-    """ "`gh issue close` with the evidence as a comment"."""
-    github(project, monkeypatch)
     done = project.run(f"echo x > x; {COMPLETE}")
     assert done.code == 0, done.err
-    said = (project.notes / "gh").read_text()
-    assert "issue close 7 --repo=o/r --comment=Done by ralph" in said
-    assert "github:o/r#7 is closed" in done.err
+    (comment,) = issues()
+    assert comment.startswith("Done by ralph: T-001: Fix it")
+    assert hub.issue(7).state == "closed"
+    assert "github:some/where#7 is closed" in done.err
 
 
 def test_an_issue_that_cannot_be_closed_now_is_closed_later(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, hub: FakeForge, issues: Callable[[], list[str]]
 ) -> None:
     """The task is done all the same; `ralph tasks sync` tells it."""
-    github(project, monkeypatch)
-    (project.notes / "offline").touch()
+    hub.trouble("PATCH", status=403, body={"message": "not now"})
     done = project.run(f"echo x > x; {COMPLETE}")
     assert done.code == 0, done.err
-    assert "no network" in done.err
+    assert "not now" in done.err
     assert "ralph tasks sync" in done.err
-    (project.notes / "offline").unlink()
     assert "is closed" in ralph("tasks", "sync").out
+    assert len(issues()) == 1
 
 
 MEET = """touch "$NOTES/here-$id"

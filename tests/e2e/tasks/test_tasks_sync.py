@@ -1,21 +1,21 @@
 """`ralph tasks sync`: "a two-way conflict is reported, never overwritten"."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from list_support import FakeGh, issue, prd, story
+from list_support import closed, has, hub, open_issue, prd, story
 from run_support import Here, assert_clear
+
+from kits.forge import FakeForge, Issue
+
+__all__ = ["hub"]
 
 
 @pytest.fixture
 def here(capsys: pytest.CaptureFixture[str], workspace: Path) -> Here:
     return Here(capsys)
-
-
-@pytest.fixture
-def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGh:
-    return FakeGh(tmp_path / "github", monkeypatch)
 
 
 def test_a_file_is_told_what_is_done(here: Here, workspace: Path) -> None:
@@ -73,58 +73,82 @@ def test_an_agent_tells_nobody(here: Here, monkeypatch: pytest.MonkeyPatch) -> N
 # ------------------------------------------------------------------ issues
 
 
-def test_an_issue_is_closed_with_the_evidence(here: Here, gh: FakeGh) -> None:
-    """ "`gh issue close` with the evidence as a comment", once it works again."""
-    gh.has(issue(1), issue(2))
-    here("tasks", "import", "github:some/where")
+def test_an_issue_is_closed_with_the_evidence(here: Here, hub: FakeForge) -> None:
+    """As a comment, once it works again."""
+    has(hub, open_issue(2), open_issue(1))
+    here("tasks", "import", "github:some/where", "--state", "all")
     here("tasks", "edit", "T-001", "--status", "done")
-    gh.breaks()
+    hub.trouble(status=403, body={"message": "no"})
     done = here("tasks", "sync")
-    words = "gh failed (1): error connecting to api.github.com"
-    assert (done.code, done.out) == (1, f"1 failed\n  ! T-001: github:some/where#1: {words}\n")
-    gh.works()
+    words = "GitHub refuses GET /repos/some/where/issues/2: no. The token needs"
+    assert (done.code, done.out[:8]) == (1, "1 failed")
+    assert f"  ! T-001: github:some/where#2: {words}" in done.out
     done = here("tasks", "sync")
     assert (done.code, done.out) == (
         0,
-        "1 marked\n  + T-001: github:some/where#1 is closed\n",
+        "1 marked\n  + T-001: github:some/where#2 is closed\n",
     )
-    assert (gh.issue(1)["state"], gh.issue(2)["state"]) == ("CLOSED", "OPEN")
-    asked = ["issue", "close", "1", "--repo=some/where"]
-    assert gh.asked("close") == [[*asked, "--comment=Done by ralph: T-001: Issue 1"]]
+    one, two = hub.issue(1), hub.issue(2)
+    assert (one.state, two.state, two.reason) == ("open", "closed", "completed")
+    assert two.comments == ["Done by ralph: T-001: Issue 2"]
     assert here("tasks", "sync").out == "1 marked before\n"
-    assert len(gh.asked("close")) == 1
+    assert len(closed(hub)) == 1
+
+
+def test_a_comment_is_made_once_although_closing_failed(here: Here, hub: FakeForge) -> None:
+    has(hub, open_issue(1))
+    here("tasks", "import", "github:some/where")
+    here("tasks", "edit", "T-001", "--status", "done")
+    hub.trouble("PATCH", status=403)
+    assert here("tasks", "sync").code == 1
+    assert here("tasks", "sync").code == 0
+    assert (hub.issue(1).state, len(hub.issue(1).comments)) == ("closed", 1)
 
 
 @pytest.mark.parametrize(
     ("now", "code", "words"),
     [
-        (issue(1, state="CLOSED"), 0, "1 marked before"),
-        (issue(1, body="Other"), 1, "1 in conflict"),
-        (issue(1, title="Other"), 1, "1 in conflict"),
-        (issue(2), 1, "1 failed"),
-        (issue(1, labels=[{"name": "new"}]), 0, "1 marked"),
+        (open_issue(1, state="closed"), 0, "1 marked before"),
+        (open_issue(1, body="Other"), 1, "1 in conflict"),
+        (open_issue(1, title="Other"), 1, "1 in conflict"),
+        (open_issue(2), 1, "1 failed"),
+        (open_issue(1, labels=["new"]), 0, "1 marked"),
     ],
 )
 def test_an_issue_that_is_another_by_now(
-    here: Here, gh: FakeGh, now: dict[str, object], code: int, words: str
+    here: Here, hub: FakeForge, now: Issue, code: int, words: str
 ) -> None:
-    gh.has(issue(1))
+    has(hub, open_issue(1))
     here("tasks", "import", "github:some/where")
     here("tasks", "edit", "T-001", "--status", "done")
-    gh.has(now)
+    has(hub, replace(now))
     done = here("tasks", "sync")
     assert (done.code, done.out.splitlines()[0]) == (code, words)
-    assert len(gh.asked("close")) == (words == "1 marked")
+    assert len(closed(hub)) == (words == "1 marked")
 
 
-def test_without_gh_it_is_told(
-    here: Here, gh: FakeGh, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_who_is_not_there_is_asked_once_for_all_issues(here: Here, hub: FakeForge) -> None:
+    """Each would wait as long, and for nothing."""
+    has(hub, *map(open_issue, range(1, 9)))
+    here("tasks", "import", "github:some/where")
+    for number in range(1, 9):
+        here("tasks", "edit", f"T-00{number}", "--status", "done")
+    hub.requests.clear()
+    hub.trouble(status=429, headers={"Retry-After": "600"}, times=99)
+    done = here("tasks", "sync")
+    assert (done.code, done.out.splitlines()[0]) == (1, "8 failed")
+    assert done.out.count("GitHub asks to wait for 10m: trouble") == 8
+    assert len(hub.requests) == 1
+
+
+def test_without_a_token_it_is_told(
+    here: Here, hub: FakeForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gh.has(issue(1))
+    has(hub, open_issue(1))
     here("tasks", "import", "github:some/where")
     here("tasks", "edit", "T-001", "--status", "done")
-    (tmp_path / "empty").mkdir()
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert_clear(here("tasks", "import", "github:some/where"), 2, "gh")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    hub.public = True
     done = here("tasks", "sync")
-    assert (done.code, "gh failed (127)" in done.out) == (1, True)
+    assert (done.code, "does not let in anybody without a token" in done.out) == (1, True)
+    assert hub.issue(1).state == "open"

@@ -20,7 +20,7 @@ from ralph.loops.backlog.settlement import TaskSettlement
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
-from ralph.loops.backlog.tracker.github import runner
+from ralph.loops.backlog.tracker.github import opener
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
 from ralph.notify.message import About
 from ralph.notify.notifier import Channels, Notify
@@ -86,7 +86,7 @@ class Place:
             self.clock,
             self.told.append,
             Telling(
-                file, lambda place: Trackers(place, runner(place, os.environ)), self.told.append
+                file, lambda place: Trackers(place, opener(place, os.environ)), self.told.append
             ),
             **more,
         )

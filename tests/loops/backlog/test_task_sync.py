@@ -1,16 +1,15 @@
 """What is done here is told to the list it came from, and a change of mind there is heard."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ralph.files.state_dir import write_atomically
+from ralph.forge.port import Issues
 from ralph.formats.prd import PRD
 from ralph.formats.ralphy import FORMAT as RALPHY
-from ralph.loops.backlog.tracker.github import runner
 from ralph.loops.backlog.tracker.importing import Merge, Origin
 from ralph.loops.backlog.tracker.sync import How, Synced, Trackers, evidence_words, told
 
@@ -21,8 +20,8 @@ TEXT = (
 )
 
 
-def no_gh(argv: Sequence[str]) -> tuple[int, str, str]:
-    raise AssertionError(argv)
+def no_github() -> Issues:
+    raise AssertionError("nobody asked for issues")
 
 
 def records(text: str = TEXT, path: str = "prd.json") -> list[Json]:
@@ -39,7 +38,7 @@ def prd(workspace: Path, text: str = TEXT) -> Path:
 
 
 def mark(workspace: Path, record: Json, *, done: bool = True, write: bool = True) -> Synced:
-    return Trackers(str(workspace), no_gh, write=write).mark([record], done=done)[0]
+    return Trackers(str(workspace), no_github, write=write).mark([record], done=done)[0]
 
 
 # ------------------------------------------------------------------ files
@@ -77,7 +76,7 @@ def test_many_are_told_by_one_reading_and_one_writing(
 
     monkeypatch.setattr("ralph.loops.backlog.tracker.sync.write_atomically", write)
     gone = {**tasks[0], "source": {**tasks[0]["source"], "key": "US-99"}}
-    told = Trackers(str(workspace), no_gh).mark((*tasks, gone, {"id": "T-1"}), done=True)
+    told = Trackers(str(workspace), no_github).mark((*tasks, gone, {"id": "T-1"}), done=True)
     how = [synced.how for synced in told]
     assert how == [
         *(How.CONFLICT if n == 7 else How.MARKED for n in range(50)),
@@ -94,7 +93,7 @@ def test_one_that_cannot_be_marked_keeps_none_of_the_others(workspace: Path) -> 
     (workspace / "t.yaml").write_text(text)
     origin = Origin("ralphy", {"path": "t.yaml"}, "t.yaml")
     merge = Merge(RALPHY.read(text, "t.yaml"), origin, "2026-01-31", by_agent=False)
-    told = Trackers(str(workspace), no_gh).mark(merge([], frozenset())[:2], done=True)
+    told = Trackers(str(workspace), no_github).mark(merge([], frozenset())[:2], done=True)
     assert [synced.how for synced in told] == [How.MARKED, How.FAILED]
     assert (workspace / "t.yaml").read_text() == text.replace(": a\n", ": a\n  completed: true\n")
 
@@ -180,36 +179,3 @@ def test_the_evidence_in_words() -> None:
         "Done by ralph: T-1: One\nChecked: `make test` exited with 0\nTree: abc"
     )
     assert evidence_words({"id": "T-1"}) == "Done by ralph: T-1"
-
-
-# ------------------------------------------------------------------ a command
-
-
-def test_a_command_is_run_without_a_shell(workspace: Path) -> None:
-    program = workspace / "gh"
-    program.write_text('#!/bin/sh\nprintf "%s|" "$@" "$GH_PROMPT_DISABLED"\n')
-    program.chmod(0o755)
-    run = runner(str(workspace), dict(os.environ))
-    assert run([str(program), "a b", "$HOME;"]) == (0, "a b|$HOME;|1|", "")
-
-
-@pytest.mark.parametrize(
-    ("script", "answer"),
-    [
-        (
-            "echo out; echo one >&2; echo 'not logged in' >&2; exit 4",
-            (4, "out\n", "one\nnot logged in\n"),
-        ),
-        ("sleep 60", (124, "", "it took longer than 0.5s")),
-    ],
-)
-def test_a_command_that_fails_or_hangs_is_words(
-    workspace: Path, script: str, answer: tuple[int, str, str]
-) -> None:
-    program = workspace / "gh"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    patience = 0.5 if "sleep" in script else 60.0
-    assert runner(str(workspace), dict(os.environ), patience)([str(program)]) == answer
-    code, _, words = runner(str(workspace), dict(os.environ))(["/nowhere/gh"])
-    assert (code, words[:16]) == (127, "it cannot be run")

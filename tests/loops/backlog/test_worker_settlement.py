@@ -19,7 +19,7 @@ from ralph.loops.backlog.settlement import TaskSettlement
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
-from ralph.loops.backlog.tracker.github import runner
+from ralph.loops.backlog.tracker.github import opener
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
 from ralph.notify.message import About
 from ralph.notify.notifier import Channels, Notify
@@ -50,7 +50,7 @@ class Bench:
             "text",
             clock,
             self.told.append,
-            Telling(file, lambda top: Trackers(top, runner(top, os.environ)), self.told.append),
+            Telling(file, lambda top: Trackers(top, opener(top, os.environ)), self.told.append),
         )
         theirs = TaskWatch(file, run_dir, project, "project.before")
         self.worker = WorkerSettlement(inner, crew.joining, theirs, contained=contained)

@@ -217,11 +217,11 @@ def _file(path: str, stdin: TextIO | None) -> ForeignList:
 def _issues(source: str, state: str, labels: Sequence[str]) -> ForeignList:
     repository = source.removeprefix(_GITHUB)
     place = {"repo": repository}
-    run = github.runner(current_directory(), os.environ)
+    forge = github.opener(current_directory(), os.environ)()
     here = [record for record in task_file(os.environ).records() if same_place(record, place)]
     open_here = [record for record in here if record.get("status") not in ENDED]
     known = [str(r["source"].get("key")).rpartition("#")[2] for r in open_here]
-    text, lost = github.issues(run, repository, state, labels, filter(str.isdecimal, known))
+    text, lost = github.listed(forge, repository, state, labels, filter(str.isdecimal, known))
     return ForeignList(text, source, place, "github", lost)
 
 
@@ -408,7 +408,7 @@ def sync(*, dry_run: bool, in_json: bool) -> int:
     # To ask for an issue takes a while: one that knows it is not asked again.
     known = {r["id"] for r in done if repository_of(r) and not _is_news(r)}
     new = [r for r in done if r["id"] not in known]
-    trackers = Trackers(workspace, github.runner(workspace, os.environ), write=not dry_run)
+    trackers = Trackers(workspace, github.opener(workspace, os.environ), write=not dry_run)
     said = trackers.mark(new, done=True)
     heard = {r["id"]: synced for r, synced in zip(new, said, strict=True)}
     before = Synced(How.ALREADY, "told before")

@@ -19,7 +19,7 @@ _AT_HOME = (
         " .codex/auth .gemini/oauth .config/op/ .password-store/ .vault-token .cargo/credentials"
         " .gem/credentials .config/hub .pgpass .my.cnf .terraform.d/cred .config/rclone .mozilla/"
         " .local/share/keyrings .config/google-chrome Library/Keychains .bash_history .zsh_history"
-        " .local/share/opencode/auth .config/git/credentials .m2/settings"
+        " .local/share/opencode/auth .config/git/credentials .m2/settings .config/glab-cli/"
     ),
     *(f".ssh/{ANY}", f".ssh/{NAMED}"),
 )
@@ -344,6 +344,8 @@ credentials: it would commit secrets that git ignores
 credentials: it prints a credential
     gh auth token
     gh auth status --show-token -t
+    glab auth status --show-token -t
+    glab config get token
     gcloud auth print-access-token|print-identity-token|application-default
     gcloud secrets versions access
     aws configure get|export-credentials|list

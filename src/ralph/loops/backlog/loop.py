@@ -8,17 +8,26 @@ from typing import Any, cast
 
 from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
-from ralph.kernel.facts import Ended, Fact, Started, Step
+from ralph.kernel.facts import Started
 from ralph.kernel.ports import Policy
-from ralph.kernel.value import value
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
 from ralph.loops.backlog.ahead import answered, listed
-from ralph.loops.backlog.parallel.policy import WorkerContext, worker
+from ralph.loops.backlog.parallel.policy import worker
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
-from ralph.loops.backlog.plan import LIMITS, Seat, TaskWork, again, bounds_of, read, worktrees_of
+from ralph.loops.backlog.plan import (
+    LIMITS,
+    Seat,
+    TaskWork,
+    again,
+    bounds_of,
+    is_apart,
+    read,
+    worktrees_of,
+)
 from ralph.loops.backlog.policy import Settlement, tasks
+from ralph.loops.backlog.published import publishing_of
 from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
 from ralph.loops.backlog.store.records import Records
@@ -46,6 +55,7 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
         gates=(*parts.looks, *parts.executed),
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch)),
         about=parts.about,
+        publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = reopened(plan, run.directory, run.before)
     notes += [*backlog_notes(plan), *parts.place.finish_landing()]
@@ -88,6 +98,7 @@ def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
         about=parts.about,
         after_merge=parts.executed,
+        publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = parts.place.finish_landing()  # its lead has told the rest
     parts.settlement.work.begin()
@@ -97,23 +108,7 @@ def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
         prepare_tree(
             command, run.directory, run.start, lambda: hurried(run.attention(), time.time(), grace)
         )
-    return parts.wired(policy, notes, _Payer(context))
-
-
-@value
-class _Payer:
-    """Pays for turns."""
-
-    context: WorkerContext
-
-    def on_fact(self, fact: Fact) -> None:
-        pay = self.context.budget.paid
-        if isinstance(fact, Ended):
-            pay(self.context.worker, fact.turn.cost_usd or 0.0)
-        elif isinstance(fact, Step) and fact.cost_usd:
-            pay(self.context.worker, fact.cost_usd)
-
-    def on_events(self, events: object) -> None: ...
+    return parts.wired(policy, notes, context)
 
 
 def policy(loaded: Loaded) -> Policy:
@@ -134,7 +129,7 @@ def by_one_or_many(
     goes on as it began, whatever its settings say now."""
     began = (fact.workers for fact in history.facts if isinstance(fact, Started))
     workers = plan.workers if history.state.has_ended else next(began, plan.workers)
-    if workers == 1:
+    if workers == 1 and not is_apart(plan):
         return carry_out(invocation, plan, run_dir, history)
     # Most runs have no need of it.
     from ralph.loops.backlog.parallel.run import carry_out_by_crew

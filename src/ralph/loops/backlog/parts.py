@@ -24,7 +24,7 @@ from ralph.loops.backlog.settlement import TaskSettlement
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
-from ralph.loops.backlog.tracker.github import runner
+from ralph.loops.backlog.tracker.github import opener
 from ralph.loops.backlog.tracker.sync import Telling, Trackers
 from ralph.runner.notices import about, notifier_of
 from ralph.runner.plan import Plan
@@ -137,8 +137,9 @@ def _settlement(
         plan.kind,
         time.time,
         run.tell,
-        Telling(file, partial(Trackers, run=runner(*where, starter=run.start)), run.tell),
+        Telling(file, partial(Trackers, open_issues=opener(*where, starter=run.start)), run.tell),
         retries=1 if settings.loop.on_failure == "retry" else 0,
         layered=plan.sandbox is not None and plan.sandbox.can.rollback,
+        by_pull=plan.destination.forge.name if plan.destination else "",
         alone=not (plan.work.hooks or any(msgspec.to_builtins(settings.hooks).values())),
     )

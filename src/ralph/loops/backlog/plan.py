@@ -60,6 +60,7 @@ class Seat:
     onto: str  # its branch when the run began, which gets the work; "" for none
     context: WorkerContext
     told: set[str]  # what one of them has told for all
+    below: str = ""  # the branch that its pull request stands on; "" for the base
 
 
 @value
@@ -86,9 +87,19 @@ def read(invocation: Invocation) -> Plan[TaskWork]:
     refuse_unusable(plan.work.backlog, plan)
     clean = refuse_dirt(plan, allowed=flags["allow_dirty"])
     plan = replace(plan, work=replace(plan.work, clean=clean))
-    if plan.workers > 1:
+    if by_crew(plan):
         worktrees_of(plan).check()
     return sandboxed(plan)
+
+
+def by_crew(plan: Plan[TaskWork]) -> bool:
+    """True if each task has a work tree of its own, and a worker."""
+    return plan.workers > 1 or is_apart(plan)
+
+
+def is_apart(plan: Plan[TaskWork]) -> bool:
+    """True if each task has a pull request that holds nothing else."""
+    return plan.settings.pr.mode == "per-task"
 
 
 def again(
@@ -112,8 +123,13 @@ def _planned(
     if settings.sandbox is None:  # a backlog is worked through in one by default (ADR 26)
         settings = msgspec.structs.replace(settings, sandbox="auto")
         loaded = msgspec.structs.replace(loaded, settings=settings)
-    workers = 1 if task is not None else settings.loop.parallelism
-    fresh = workers > 1 or settings.proof == "clean"
+    workers, mode = 1 if task is not None else settings.loop.parallelism, settings.pr.mode
+    if workers > 1 and mode in ("stacked", "per-run"):
+        message = f"--pr {mode} is one branch, on which one task follows the other"
+        raise ConfigError(message, "Take --parallel 1, or: --pr per-task")
+    if mode is None and settings.ci.enabled:
+        raise ConfigError("CI answers to commits that are pushed", "Add --pr per-task, or: --no-ci")
+    fresh = workers > 1 or mode == "per-task" or settings.proof == "clean"
     # In a new worktree the user's own command may install what runs the checks of tasks.
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)

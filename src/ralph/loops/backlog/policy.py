@@ -6,12 +6,12 @@ from typing import Protocol
 from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import CompleteClaim, said_failed
-from ralph.kernel.facts import Fact, Settled, Step
+from ralph.kernel.facts import Fact, Moved, Settled, Step
 from ralph.kernel.limits import Limits, least, left
-from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey
+from ralph.kernel.ports import Committed, Gate, Policy, Ports, Publish, survey
 from ralph.kernel.prompt import cut_off, place
 from ralph.kernel.proving import committed
-from ralph.kernel.state import RunState
+from ralph.kernel.state import RunState, fold
 from ralph.kernel.tasks.select import next_task
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
@@ -99,6 +99,15 @@ class Bounds:
         return replace(self.run, dollars=least(self.run.dollars, rest))
 
 
+@value
+class Publishing:
+    """How tasks that are done are published, if at all."""
+
+    publish: Publish | None = None
+    each: bool = True  # every task has a pull request of its own; else the run has one
+    parks: bool = False  # the run goes on with others, where a person must look at one
+
+
 def tasks(
     settlement: Settlement,
     bounds: Bounds = Bounds(),
@@ -107,12 +116,13 @@ def tasks(
     gates: tuple[Gate, ...] = (),
     law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material] = lambda _: Material(),
+    publishing: Publishing = Publishing(),
 ) -> Policy:
     """The policy of `ralph tasks run`. A task's completion check is one of the gates; `about`
     gives the context of a task."""
     contract, within = CompleteClaim(), bounds.within
     of_run = rules.allowance(within)
-    settle = SettleTask(settlement, TaskLimit(bounds.task), gates, law)
+    settle = SettleTask(settlement, TaskLimit(bounds.task), gates, law, publishing)
 
     def compose(case: Case) -> str:
         """The task, the words that complete it, its context, and feedback."""
@@ -198,6 +208,7 @@ class SettleTask:
     limit: TaskLimit
     gates: tuple[Gate, ...]
     law: tuple[Gate, ...]
+    publishing: Publishing
 
     def prepare(self, ports: Ports, state: RunState) -> Iterator[Fact]:
         """Take the task up, on files as they were before its turn."""
@@ -222,6 +233,9 @@ class SettleTask:
                     yield from self._restore(ports, state, "discard", whole_task=False)
                 saved = yield from self._restore(ports, state, "restore", whole_task=True)
                 yield from self._record(ports, state, "record", verdict, saved)
+                if not self.publishing.parks and any(p.task == state.task for p in state.pulls):
+                    self.settlement.end()  # what comes next would stand on what CI did not let pass
+                    yield Settled(ports.clock.now(), verdict.stop)
             case Continue() if _has_failed(state):
                 saved = yield from self._restore(ports, state, "discard", whole_task=False)
                 yield from self._record(ports, state, "record", verdict, saved)
@@ -254,11 +268,41 @@ class SettleTask:
             state, made = yield from self._commit(ports, state, verdict)
             step = commit_step(ports, made)
             yield step
+            if step.ok:
+                state = fold(state, step)
         if not step.ok:
             yield from self._refused(ports, state, step.detail)
+            return
+        answer = yield from self._published(ports, state)
+        if answer is not None:
+            yield from self._sent_on(ports, state, answer)
         elif not state.step("sync"):
             ok, said = self.settlement.sync(state)
             yield Step(ports.clock.now(), "sync", ok=ok, detail=said)
+
+    def _published(self, ports: Ports, state: RunState) -> Generator[Fact, None, Verdict | None]:
+        """What became of it where it was published; None if it stays done. The one pull request of
+        a run is complete with the last task."""
+        if self.publishing.publish is None:
+            return None
+        after = replace(state, done=state.done | {state.task}, task_iteration=0)
+        case = survey(ports, after, Boundary.OPENING)
+        finished = self.publishing.each or next_task(case) is None
+        return (yield from self.publishing.publish(ports, state, finished=finished))
+
+    def _sent_on(self, ports: Ports, state: RunState, answer: Verdict) -> Iterator[Fact]:
+        """Back to the agent, or to a person. It is published, so nothing is undone."""
+        if isinstance(answer, Continue):
+            parked = self.limit(survey(ports, state, Boundary.CLOSING))
+            answer = Park(f"{parked.why}, and CI is red", Cause.REVIEW) if parked else answer
+        if isinstance(answer, Continue):  # it goes on from what is published
+            yield Moved(ports.clock.now(), ports.world.checkpoint())
+        yield from self._record(ports, state, "reopen", answer)
+        if isinstance(answer, Park) and not self.publishing.parks:
+            answer = answer.stop
+        if isinstance(answer, Stop):
+            self.settlement.end()
+        yield Settled(ports.clock.now(), answer)
 
     def _commit(
         self, ports: Ports, state: RunState, verdict: Accept

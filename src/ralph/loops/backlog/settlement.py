@@ -27,7 +27,7 @@ from ralph.loops.backlog.outcome import outcome
 from ralph.loops.backlog.store.records import Records, actions_in
 from ralph.loops.backlog.store.task_file import NAME, TaskFile
 from ralph.loops.backlog.store.watch import TaskWatch
-from ralph.loops.backlog.tracker.sync import Telling
+from ralph.loops.backlog.tracker.sync import Telling, repository_of
 from ralph.notify import message
 from ralph.notify.notifier import Notify
 from ralph.text.redact import redact
@@ -63,6 +63,7 @@ class TaskSettlement:
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
     alone: bool = False  # nothing of the user's runs between two tasks
+    by_pull: str = ""  # the forge whose pull requests carry the tasks, if any do
 
     @property
     def _run(self) -> str:
@@ -291,7 +292,7 @@ class TaskSettlement:
         title = str(self._task(state).get("title") or "")
         since = base_of(state)
         self.file.compact()
-        if self.work.shared:  # the project's records, as they stand there now
+        if self.work.shared and not self.by_pull:  # the project's records, as they stand there now
             records = ensure_ralph_dir(here)
             for name in RECORDS:
                 with suppress(FileNotFoundError):
@@ -322,6 +323,8 @@ class TaskSettlement:
         return replace(made, said=subject if made.commit != since.head else "")
 
     def sync(self, state: RunState) -> tuple[bool, str]:
+        if self.by_pull == "GitHub" and repository_of(self._task(state)):
+            return True, ""  # a merge closes the issue
         return self.telling.sync(state.task)
 
     def reopen(self, tasks: tuple[str, ...]) -> None:

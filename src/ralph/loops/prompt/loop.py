@@ -1,11 +1,13 @@
 """`ralph run`: its command read into a plan, and wired to the workspace (H)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import PromptFile, prompt_input, prompt_text, ralph_dir_problem
-from ralph.git.scm import ScmCommand
+from ralph.git.scm import ScmCommand, is_git
 from ralph.kernel.contracts import ResponseTag
 from ralph.kernel.ports import Policy
 from ralph.kernel.tasks.task import Backlog
@@ -18,8 +20,11 @@ from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sa
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
-from ralph.settings.schema import Settings
+from ralph.settings.schema import ScmSettings, Settings
 from ralph.text.words import listed, quoted
+
+if TYPE_CHECKING:
+    from ralph.runner.publishing.settle import Publication
 
 _FLAGS = {
     **AGENT_FLAGS,
@@ -80,6 +85,7 @@ def again(
 def _plan(
     invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
 ) -> Plan[Prompt]:
+    loaded = _committing(loaded)
     plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=PlanTerms(remedy))
     if plan.settings.until_green and not plan.settings.guardrails:
         raise ConfigError(
@@ -91,6 +97,31 @@ def _plan(
     marker = "" if wording.checks else wording.contract.marker
     briefing = replace(plan.briefing, marker=marker, untold=not wording.tell_completion)
     return sandboxed(replace(plan, briefing=briefing))
+
+
+def _committing(loaded: Loaded) -> Loaded:
+    """The settings with a commit, if its work is for a pull request, and without another push."""
+    settings = loaded.settings
+    scm = settings.scm or ScmSettings()
+    pushes = [task for task in scm.tasks if task.split()[:1] == ["push"]]
+    if settings.pr.mode is None:
+        if settings.ci.enabled and not (pushes and is_git(scm.command)):
+            raise ConfigError(
+                "CI can only answer to commits that are pushed, and nothing pushes them",
+                'Add --pr per-run, or "push" to scm.tasks in .ralph/settings.json.',
+            )
+        return loaded
+    if not is_git(scm.command):
+        message = f"--pr is for git, and scm.command is {scm.command}"
+        raise ConfigError(message, "Leave out --pr, or set scm.command to git.")
+    if pushes:
+        raise ConfigError(
+            f"--pr pushes to a branch of its own, and scm.tasks has {pushes[0]!r} too",
+            "Remove it from scm.tasks, or leave out --pr.",
+        )
+    if not any(map(is_commit, scm.tasks)):
+        scm = structs.replace(scm, tasks=(*scm.tasks, "commit"))
+    return structs.replace(loaded, settings=structs.replace(settings, scm=scm))
 
 
 def ready(plan: Plan[Prompt], run: RunContext) -> Plan[Prompt]:
@@ -128,6 +159,7 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
         (*(place.secrets() if commits else ()), *place.guardrails()),
         _scm(place) if commits else None,
         law=place.law(),
+        publish=_publish(place),
     )
     where = plan.sandbox.words() if plan.sandbox else f"{IN_PLACE} {guard_words(plan)}"
     notes = [where, *_checks_words(plan), *place.prepare()]
@@ -161,6 +193,20 @@ def _scm(place: Workplace) -> ScmCommand:
         settings.max_time,
         run.start,
         place.trees,
+    )
+
+
+def _publish(place: Workplace) -> "Publication | None":
+    """How the work is published, if it is."""
+    if place.plan.destination is None:
+        return None
+    from ralph.runner.publishing.pull_words import Subject
+    from ralph.runner.publishing.setup import publication
+
+    text = place.plan.backlog().tasks[0].text
+    title = next((line.strip("# ") for line in text.splitlines() if line.strip()), "Work by ralph")
+    return publication(
+        place.plan, place.run, lambda _: Subject(title, text), law=place.law(always=True)
     )
 
 

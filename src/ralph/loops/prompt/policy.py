@@ -8,21 +8,32 @@ from typing import Protocol
 from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import ResponseTag
-from ralph.kernel.facts import Fact, Proved, Step
+from ralph.kernel.facts import CI, Fact, Proved, Settled, Step
 from ralph.kernel.limits import Limits
-from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey, watcher
+from ralph.kernel.ports import Committed, Gate, Policy, Ports, Publish, survey, watcher
 from ralph.kernel.prompt import checks_sentence, completion_sentence, count_line, cut_off, place
 from ralph.kernel.proving import committed, no_new_step, prove, uphold
-from ralph.kernel.state import RunState
+from ralph.kernel.state import RunState, fold
 from ralph.kernel.tasks.select import first_open
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Boundary, Feedback, Placement, Verdict, is_interrupted
+from ralph.kernel.verdict import (
+    Accept,
+    Boundary,
+    Feedback,
+    Park,
+    Placement,
+    Reason,
+    Stop,
+    Verdict,
+    is_interrupted,
+)
 from ralph.kernel.world import Stand
 from ralph.loops.prompt.rules import FIRST_LOOK, GREEN, RED, GreenAlready, green
 from ralph.text.redact import redact
 from ralph.text.words import listed
 
+_NOT_COMMITTED = "the work is not committed, so there is nothing to open a pull request with"
 TAG = "<response>"  # a prompt that names it says itself how to finish
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
@@ -74,6 +85,7 @@ def harness(
     scm: Scm | None = None,
     *,
     law: tuple[Gate, ...] = (),
+    publish: Publish | None = None,
 ) -> Policy:
     """The policy of `ralph run`."""
     policy = Policy(
@@ -102,7 +114,8 @@ def harness(
     )
     if scm is None:
         return policy
-    return replace(policy, settle=RunScmTasks(scm, policy.watching, policy.allowance, gates, law))
+    settle = RunScmTasks(scm, policy.watching, policy.allowance, gates, law, publish)
+    return replace(policy, settle=settle)
 
 
 def closing(limits: Limits, patience: rules.Patience, wording: Wording) -> Ladder:
@@ -167,12 +180,24 @@ class RunScmTasks:
     allowance: Callable[[Case], float | None]
     gates: tuple[Gate, ...] = ()
     law: tuple[Gate, ...] = ()
+    publish: Publish | None = None  # what was believed, if at all
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         turn = state.turn
         good = turn is not None and turn.by_itself and state.checked and not state.findings
-        if not good or is_interrupted(verdict):
+        if is_interrupted(verdict) or not (good or state.step(CI) is not None):
             return
+        ended = yield from self._tasks(ports, state)
+        if self.publish is None or not isinstance(verdict, Accept):
+            return
+        answer: Verdict | None = Stop(Reason.BLOCKED, _NOT_COMMITTED)
+        if ended is not None:
+            answer = yield from self.publish(ports, ended)
+        if answer is not None:
+            yield Settled(ports.clock.now(), answer.stop if isinstance(answer, Park) else answer)
+
+    def _tasks(self, ports: Ports, state: RunState) -> Generator[Fact, None, RunState | None]:
+        """The state after the last task; None if one has failed."""
         tasks = self.scm.tasks()
         for task in tasks:
             ran = state.step(f"scm:{task}")
@@ -182,15 +207,19 @@ class RunScmTasks:
                 no_new_step(ports, f"the SCM task {task}")
             if ran is None and is_commit(task):
                 state, ran = yield from self._commit(ports, state, task)
+                state = fold(state, ran) if ran is not None and ran.ok else state
             elif ran is None:
                 done = self.scm.run(task, state)
                 uphold(self.law, ports, state)
                 if done is not None and not done.ok:
                     no_new_step(ports, f"the SCM task {task} had ended")
                 ran = _scm_step(ports, task, done) if done is not None else None
-                yield from (ran,) if ran is not None else ()
+                for step in (ran,) if ran is not None else ():
+                    yield step
+                    state = fold(state, step)
             if ran is not None and not ran.ok:
-                return
+                return None
+        return state
 
     def _commit(
         self, ports: Ports, state: RunState, task: str

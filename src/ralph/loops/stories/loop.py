@@ -10,8 +10,8 @@ from ralph.git.ignore import ignore_here, is_ignored
 from ralph.git.repository import is_repository
 from ralph.git.uncommitted import Corrections, HostCommit, identity, uncommitted
 from ralph.git.uncommitted_text import MARKER
-from ralph.kernel.ports import Agent, Gate, Policy, Watch
-from ralph.kernel.state import NEW
+from ralph.kernel.ports import Agent, Gate, Policy, Publish, Watch
+from ralph.kernel.state import NEW, RunState
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import value
 from ralph.loops.stories.file import PRD, PROMPT, StoryStore
@@ -63,6 +63,7 @@ def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
         _gates(place, lists, commits),
         terms,
         law=(*place.law(always=True), StoryListGate(lists, desk.put_back)),
+        publish=_publish(place),
     )
 
     notes = (*_notes(plan, commits, who), *_prepared(place, desk, terms))
@@ -71,6 +72,22 @@ def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
         agent = ByRole(agent, place.agent(plan.others[0], who))
     world = place.world(patience, keep=partial(lists.store.keep, folder.file))
     return Wired(place.sandboxed(policy), agent, world, notes=notes)
+
+
+def _publish(place: Workplace) -> Publish | None:
+    """How the stories are published, if they are: together, since each stands on the others."""
+    if place.plan.destination is None:
+        return None
+    from ralph.runner.publishing.pull_words import Subject
+    from ralph.runner.publishing.setup import publication
+
+    def about(_: RunState) -> Subject:
+        stories = place.plan.backlog().tasks
+        title = stories[0].title if len(stories) == 1 else f"{len(stories)} stories"
+        lines = [f"{story.id}: {story.title}" for story in stories]
+        return Subject(f"{title}: {', '.join(story.id for story in stories)}", "\n".join(lines))
+
+    return publication(place.plan, place.run, about, law=place.law(always=True))
 
 
 def _gates(place: Workplace, lists: Lists, commits: HostCommit | None) -> tuple[Gate, ...]:

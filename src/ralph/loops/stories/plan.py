@@ -76,6 +76,9 @@ def read(invocation: Invocation) -> Plan[StoryWork]:
     _refuse_unusable(stories, work)
     _refuse_another_list(invocation, stories)
     loaded = load(workspace, flag_overrides(flags, _FLAGS))
+    if (mode := loaded.settings.pr.mode) in ("per-task", "stacked"):
+        message = f"--pr {mode}: stories are reviewed together, on one branch"
+        raise ConfigError(message, "Take: --pr per-run")
     return _planned(invocation, story_defaults(loaded), work)
 
 

@@ -6,14 +6,14 @@ from functools import partial
 from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import CompleteClaim
-from ralph.kernel.facts import Fact, Step
+from ralph.kernel.facts import Fact, Settled, Step
 from ralph.kernel.limits import Limits
-from ralph.kernel.ports import Gate, Policy, Ports
+from ralph.kernel.ports import Gate, Policy, Ports, Publish
 from ralph.kernel.prompt import cut_off, place
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import next_story, next_unreviewed
 from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.verdict import Boundary, Feedback, Verdict
+from ralph.kernel.verdict import Boundary, Feedback, Park, Reason, Stop, Verdict
 from ralph.loops.stories.prompt import StoryTerms, filled, headed
 from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
 
@@ -57,6 +57,7 @@ def reviewed(
     terms: StoryTerms = StoryTerms(15),
     *,
     law: tuple[Gate, ...] = (),
+    publish: Publish | None = None,
 ) -> Policy:
     """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
     approved = AllApproved(terms.skip_review)
@@ -83,7 +84,7 @@ def reviewed(
         allowance=rules.allowance(limits),
         prepare=partial(prepare, desk),
         land=partial(land, desk),
-        settle=partial(settle, desk),
+        settle=partial(settle, desk, publish),
         notes=lambda case: CompleteClaim().near_misses(case.turn),
     )
 
@@ -147,11 +148,17 @@ def land(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
             yield Step(ports.clock.now(), key, detail=detail)
 
 
-def settle(desk: Desk, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-    """Under every verdict, put back and commit what the agent may not touch."""
-    if state.turn is None:
-        return
-    if not state.step("correct"):
+def settle(
+    desk: Desk, publish: Publish | None, ports: Ports, state: RunState, verdict: Verdict
+) -> Iterator[Fact]:
+    """Under every verdict, put back and commit what the agent may not touch. What is complete is
+    published, and open again where CI says no."""
+    if state.turn is not None and not state.step("correct"):
         yield Step(ports.clock.now(), "correct", detail=desk.correct(state))
-    if not state.step("review"):
+    if state.turn is not None and not state.step("review"):
         yield Step(ports.clock.now(), "review", detail=desk.outcome(state))
+    if publish is None or not isinstance(verdict, Stop) or verdict.reason is not Reason.COMPLETED:
+        return
+    answer = yield from publish(ports, state)
+    if answer is not None:
+        yield Settled(ports.clock.now(), answer.stop if isinstance(answer, Park) else answer)

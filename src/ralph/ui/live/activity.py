@@ -183,9 +183,11 @@ def _stopping_words(own: Signals, asked: Signals, last: str) -> str:
 
 def _waiting(state: RunState, now: float) -> Doing | None:
     """The words for what the run waits for before its next turn, if it does."""
+    asleep = state.asleep
+    if state.resting is not None:
+        return Doing(state.resting.why, still=True)
     if state.phase is not Phase.OPENING:
         return None
-    asleep = state.asleep
     if asleep is not None and asleep.until is None:
         return Doing("paused: ralph resume goes on", still=True)
     if state.wake is None or state.wake <= now:

@@ -7,7 +7,7 @@ from ralph.ui.paper.diffs import counts
 from ralph.ui.paper.looks import ACCEPTED, AT_WORK, FAILED, PARKED, WAITED, WENT_ON
 from ralph.ui.paper.markup import EMPTY, Markup, foreign, joined, several, table, tag
 from ralph.ui.paper.words import TASK_WORDS, cost, cut, mark, telling
-from ralph.ui.recap.values import Recap, TaskRow, TaskState
+from ralph.ui.recap.values import PullRow, Recap, TaskRow, TaskState
 
 SHORT_ID = 12  # characters of a commit
 _MOST = 30
@@ -25,6 +25,7 @@ _HEAD = ("", "Task", "Commit", "Lines", "Iterations", "Time", "Cost", "Evidence"
 
 def achieved(recap: Recap) -> Markup:
     """Tasks as a table; of a prompt its commits and the evidence."""
+    pulls = _pulls(recap)
     if recap.tasks:
         shown = recap.tasks[:_MOST_TASKS]
         rest = len(recap.tasks) - len(shown)
@@ -34,7 +35,7 @@ def achieved(recap: Recap) -> Markup:
         )
     else:
         lines = [*recap.done, *recap.evidence]
-        if not lines:
+        if not lines and not pulls:
             return EMPTY
         parts = (
             _list("good", recap.done),
@@ -42,7 +43,20 @@ def achieved(recap: Recap) -> Markup:
             if recap.evidence
             else EMPTY,
         )
-    return tag("section", tag("h2", "What was achieved"), *parts, class_="achieved")
+    return tag("section", tag("h2", "What was achieved"), *parts, pulls, class_="achieved")
+
+
+def _pulls(recap: Recap) -> Markup:
+    """Links to the pull requests."""
+
+    def entry(pull: PullRow) -> Markup:
+        name, merged = f"#{pull.number}", ", merged" if pull.merged else ""
+        link = tag("a", name, href=pull.url) if pull.url else name
+        return tag("li", link, " ", foreign(f"{pull.branch} \u2192 {pull.base}{merged}"))
+
+    if not recap.pulls:
+        return EMPTY
+    return joined((tag("h3", "Pull requests"), tag("ul", *several(recap.pulls, entry, _MOST))))
 
 
 def _list(class_: str, lines: Sequence[str]) -> Markup:

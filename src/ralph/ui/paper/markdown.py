@@ -24,7 +24,7 @@ from ralph.ui.paper.words import (
     turn_words,
     words_of,
 )
-from ralph.ui.recap.values import Iteration, Recap, TaskRow, TaskState
+from ralph.ui.recap.values import Iteration, PullRow, Recap, TaskRow, TaskState
 
 # What has a meaning anywhere in a line, and what has one at its beginning. Entities are read by
 # every dialect; an escape in front of `<` or `|` is not.
@@ -101,6 +101,7 @@ def _run(recap: Recap, level: str) -> Iterator[str]:
     yield from _claims(recap)
     yield from _list("Left to you", (*recap.left, *recap.yours))
     yield from _achieved(recap)
+    yield from _list("Pull requests", [_pull(pull) for pull in recap.pulls])
     yield from _figures(recap)
     yield from _iterations(recap)
     if recap.next:
@@ -147,6 +148,11 @@ def _achieved(recap: Recap) -> Iterator[str]:
     if (rest := len(recap.tasks) - _MOST_TASKS) > 0:
         yield f"\nand {counted(rest, 'task')} more"
     yield ""
+
+
+def _pull(pull: PullRow) -> str:
+    merged = ", merged" if pull.merged else ""
+    return f"{pull.number}: {pull.branch} \u2192 {pull.base}{merged}"
 
 
 def _task(task: TaskRow) -> Iterator[str]:

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Asked, Assigned, Returned
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import ENDED, Mode, ReviewStatus, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Park, Stop
@@ -15,6 +16,7 @@ from ralph.ui.recap.values import (
     Iteration,
     Lane,
     Point,
+    PullRow,
     ReviewRow,
     Steered,
     TaskRow,
@@ -107,6 +109,13 @@ class TaskTable:
 
 def _is_open(task: Task) -> bool:
     return not task.aside and task.status not in ENDED and not task.passes
+
+
+def pull_rows(state: RunState) -> Iterator[PullRow]:
+    """The pull requests of the run and its workers; an address that is no web page is left out."""
+    for pull in state.pulls:
+        url = pull.url if pull.url.startswith(("https://", "http://")) else ""
+        yield PullRow(pull.number, url, pull.branch, pull.base, pull.task, pull.merged)
 
 
 def review_rows(lead: Chapter) -> Iterator[ReviewRow]:

@@ -200,6 +200,18 @@ class ReviewRow:
 
 
 @value
+class PullRow:
+    """A pull request, as the run has published it last."""
+
+    number: int
+    url: str
+    branch: str
+    base: str
+    task: str
+    merged: bool = False
+
+
+@value
 class Steered:
     """A request of a person's, and whether the run has heard it."""
 
@@ -262,6 +274,7 @@ class Recap:
     yours: tuple[str, ...] = ()  # lines: what waits for a person
     next: tuple[str, ...] = ()  # commands to type
     tasks: tuple[TaskRow, ...] = ()
+    pulls: tuple[PullRow, ...] = ()
     iterations: tuple[Iteration, ...] = ()
     lanes: tuple[Lane, ...] = ()
     points: tuple[Point, ...] = ()

@@ -151,7 +151,7 @@ def doing_words(report: Report) -> str:
 
 def _waiting_words(report: Report) -> str:
     state = report.state
-    until = state.wake or report.now
+    until = state.wakes or report.now
     when = f"until {coming_time(until, report.now)} ({duration(until - report.now)} left)"
     failure = state.turn.failure if state.turn else None
     if failure is not None and failure.limited:
@@ -392,7 +392,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         },
         "pid": report.pid,
         "resume": _resume_dict(report),
-        "wake_at": state.wake if report.life is Life.WAITING else None,
+        "wake_at": state.wakes if report.life is Life.WAITING else None,
         **_steering_dict(report),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,

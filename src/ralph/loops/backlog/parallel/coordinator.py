@@ -45,7 +45,7 @@ def coordinate(
         case = Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
         verdict, rule = decided_by(case, policy.opening)
         assert isinstance(verdict, Verdict), "a ladder must end in a verdict"
-        is_free = len(sent) < crew.size and failure is None and not state.rewire
+        is_free = len(sent) - crew.resting() < crew.size and failure is None and not state.rewire
         if isinstance(verdict, Continue) and is_free:
             assignment = policy.select(case)
             assert assignment is not None, "a ladder let a worker begin with nothing to do"

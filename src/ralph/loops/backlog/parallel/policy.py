@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.kernel.case import Case, Ladder, Rule
-from ralph.kernel.facts import Fact, Moved, Step
+from ralph.kernel.facts import Ended, Fact, Moved, Resting, Step
 from ralph.kernel.limits import least
 from ralph.kernel.ports import Gate, Merge, Policy, Ports
 from ralph.kernel.proving import checked_again
@@ -16,7 +16,15 @@ from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, Answer, Cut, Feedback, Park, Reason, Stop, Wait
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.policy import Bounds, Settlement, SettleTask, commit_step, opening, tasks
+from ralph.loops.backlog.policy import (
+    Bounds,
+    Publishing,
+    Settlement,
+    SettleTask,
+    commit_step,
+    opening,
+    tasks,
+)
 from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.rules import TaskLimit, all_worked, recalled
 from ralph.text.words import listed
@@ -59,6 +67,19 @@ class WorkerContext:
     budget: Budget
     enter_merge: Callable[[], None]  # waits until no other worker merges
     leave_merge: Callable[[], None]  # lets the next one in, if this one is in
+    takes_place: Callable[[], bool] = lambda: True  # it has one of so many places to work at
+    rests: Callable[[], None] = lambda: None  # it needs none while it waits for CI
+
+    def on_fact(self, fact: Fact) -> None:
+        """Pay for turns, and make room while nothing is done."""
+        if isinstance(fact, Ended):
+            self.budget.paid(self.worker, fact.turn.cost_usd or 0.0)
+        elif isinstance(fact, Step) and fact.cost_usd:
+            self.budget.paid(self.worker, fact.cost_usd)
+        elif isinstance(fact, Resting):
+            self.rests()
+
+    def on_events(self, events: object) -> None: ...
 
 
 @value
@@ -84,6 +105,18 @@ class Leased:
         if self.context.budget.lease(self.context.worker):
             return None
         return Wait(case.now + _PATIENCE, "others hold what is left of the run's money")
+
+
+@value
+class Placed:
+    """No turn begins without a place: others may have taken it while CI was waited for."""
+
+    context: WorkerContext
+
+    def __call__(self, case: Case) -> Answer | None:
+        if self.context.takes_place():
+            return None
+        return Wait(case.now + _PATIENCE, "others are at work")
 
 
 @value
@@ -132,8 +165,10 @@ def worker(
     law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material],
     after_merge: tuple[Gate, ...],
+    publishing: Publishing = Publishing(),
 ) -> Policy:
-    """The policy of one task. `after_merge` are the gates that must pass on the merged tree too."""
+    """The policy of one task. `after_merge` are the gates that must pass on the merged tree too;
+    what is published is not merged."""
     own = replace(_without_money(bounds), stop_on_failure=False)
     policy = tasks(settlement, own, patience=patience, gates=gates, law=law, about=about)
     limit = SharedLimit(context.budget)
@@ -151,14 +186,17 @@ def worker(
         """No more money than the turn's lease."""
         return least(policy.allowance(case), context.budget.held(context.worker))
 
+    merge = MergeTask(settlement, TaskLimit(bounds.task), after_merge, law, Publishing(), context)
+    publish = SettleTask(settlement, TaskLimit(bounds.task), gates, law, publishing)
+    free = (Placed(context), Leased(context))
     return replace(
         policy,
-        opening=(unreadable, all_worked, *policy.opening[:-1], limit, Leased(context), carry_on),
+        opening=(unreadable, all_worked, *policy.opening[:-1], limit, *free, carry_on),
         retaking=(*policy.retaking, limit),
         watching=(*policy.watching, ShareLeft(context)),
         closing=_before(Objections, closing, not_again),
         allowance=allowance,
-        settle=MergeTask(settlement, TaskLimit(bounds.task), after_merge, law, context),
+        settle=merge if publishing.publish is None else publish,
     )
 
 

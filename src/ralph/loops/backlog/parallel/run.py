@@ -4,12 +4,13 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TextIO, cast
 
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.journal.recovery import History
+from ralph.kernel.facts import Assigned, Returned
 from ralph.kernel.ports import Crew, Workspace
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.value import replace
@@ -17,7 +18,7 @@ from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.parallel.coordinator import coordinate
 from ralph.loops.backlog.parallel.policy import foreman as foremans_policy
 from ralph.loops.backlog.parallel.workers import Foreman
-from ralph.loops.backlog.plan import TaskWork
+from ralph.loops.backlog.plan import TaskWork, is_apart
 from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
 from ralph.processes.clock import SystemClock
@@ -63,14 +64,9 @@ def _by_crew(
         state = first_state(plan, run_dir, "tasks", recorder, history)
         world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers
-        with ThreadPoolExecutor(size, thread_name_prefix="ralph") as executor:
-            crew = Crew(
-                size,
-                lambda assigned: executor.submit(foreman.work, assigned),
-                foreman.recall,
-                foreman.name,
-                foreman.end,
-            )
+        threads = size if not is_apart(plan) else size + (plan.work.bounds.tasks or 0)
+        with ThreadPoolExecutor(threads, thread_name_prefix="ralph") as executor:
+            crew = _crew(foreman, executor, size)
             try:
                 state = coordinate(
                     policy, crew, state, world=world, journal=recorder, clock=SystemClock()
@@ -82,6 +78,18 @@ def _by_crew(
             lasting.close()
             attention.say_untold(state)
     return display, state
+
+
+def _crew(foreman: Foreman, executor: ThreadPoolExecutor, size: int) -> Crew:
+    places = foreman.places
+
+    def send(assigned: Assigned) -> Future[Returned | None]:
+        places.enter(assigned.worker)
+        back = executor.submit(foreman.work, assigned)
+        back.add_done_callback(lambda _: places.leave(assigned.worker))
+        return back
+
+    return Crew(size, send, foreman.recall, foreman.name, foreman.end, places.resting)
 
 
 def _invocations(

@@ -14,27 +14,25 @@ from ralph.git.checkpoint.commit import commit_records
 from ralph.git.checkpoint.start_ref import sweep
 from ralph.git.repository import Repository
 from ralph.journal.journal import JOURNAL, read_journal
-from ralph.journal.ledger import read_ledger
 from ralph.journal.recovery import History, recover
 from ralph.kernel.facts import Assigned, Returned
 from ralph.kernel.limits import left
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.value import replace
-from ralph.kernel.verdict import Reason, Stop
+from ralph.kernel.verdict import Cause, Park, Reason, Stop
 from ralph.kernel.world import Signals, of_worker
-from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.coordinator import outcome_of
 from ralph.loops.backlog.parallel.policy import WorkerContext
+from ralph.loops.backlog.parallel.shares import shared
+from ralph.loops.backlog.parallel.starts import start_of
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, keep_unmerged
-from ralph.loops.backlog.plan import MONEY, Seat, TaskWork, worktrees_of
+from ralph.loops.backlog.plan import Seat, TaskWork, is_apart, worktrees_of
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import note
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
-
-_RECENT = 50  # turns that tell what one may cost
 
 
 class Foreman:
@@ -58,16 +56,11 @@ class Foreman:
         self._trees, self._merge_lock = worktrees_of(plan), _OneAtATime()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
-        costs = [entry.cost_usd or 0.0 for entry in read_ledger(plan.project)]
-        asked_for = any(plan.loaded.origins.get(name) is not None for name in MONEY)
-        # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
-        dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
         spent = before.spent.dollars
         for sent in before.crew:  # what those have cost that were cut off
             history = self._history(sent)
             spent += replay((*history.facts, *history.recovered)).spent.dollars
-        limit, lock = plan.work.bounds.within.dollars, threading.Lock()
-        self.budget = Budget(limit, plan.workers, spent, dearest, lock)
+        self.budget, self.places = shared(plan, spent)
 
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
@@ -94,10 +87,16 @@ class Foreman:
         run_dir, task = self._run_dir_of(sent), sent.assignment.task
         history = self._history(sent)
         before = replay(history.facts)
+        with self._filing:
+            record = self._file.record(task) or {}
+        start = start_of(self._plan, record, self._signals)
+        if start.problem:
+            return self._put_aside(sent, start.problem)
         if not before.has_ended:
             with writing_state(run_dir):
                 os.makedirs(os.path.join(run_dir, "signals"), mode=0o700, exist_ok=True)
-            plan = self._plan_of(sent, self._trees.opened(task), run_dir, before)
+            tree = self._trees.opened(task, start.commit)
+            plan = self._plan_of(sent, tree, run_dir, before, start.below)
 
             def heard() -> Signals:
                 return of_worker(self._signals(), task, recalled=self._recalled)
@@ -117,9 +116,10 @@ class Foreman:
             )
         with self._filing:
             record = self._file.record(task) or {}
-        keep = keep_unmerged(self._repository, run_dir, record, state)
+        published = state.pulls[-1].commit if state.pulls else ""
+        keep = published or keep_unmerged(self._repository, run_dir, record, state)
         self._trees.closed(tree, keep=keep)
-        branch = tree.branch.removeprefix("refs/heads/") if keep else ""
+        branch = tree.branch.removeprefix("refs/heads/") if keep and not published else ""
         return Returned(
             time.time(),
             task,
@@ -129,14 +129,23 @@ class Foreman:
             branch,
             sent.assignment.title,
             state.delivered[-1].commit if state.delivered else "",
+            state.pulls,
         )
+
+    def _put_aside(self, sent: Assigned, why: str) -> Returned:
+        """A task that cannot begin waits for a person."""
+        task = sent.assignment.task
+        with self._filing:
+            self._file.put_aside(task, why)
+        park = Park(why, Cause.REVIEW)
+        return Returned(time.time(), task, sent.worker, park, title=sent.assignment.title)
 
     def end(self, stop: Stop) -> None:
         """Commit the records of all tasks. Those that only failed by a broken agent reopen."""
         if stop.reason is Reason.FAILING:
             facts = read_journal(os.path.join(self._run_dir, JOURNAL))[0]
             self._file.reopen(replay(facts).barren)
-        if self._repository.symbolic("HEAD") == self._onto:
+        if self._repository.symbolic("HEAD") == self._onto and not is_apart(self._plan):
             commit_records(self._plan.workspace, self._plan.environ, self._run_dir, self._tell)
         self._repository.pack()
 
@@ -152,16 +161,17 @@ class Foreman:
         return recover(journal, self._plan.prices) if os.path.exists(journal) else History()
 
     def _plan_of(
-        self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState
+        self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState, below: str
     ) -> Plan[TaskWork]:
         plan, work, bounds = self._plan, self._plan.work, self._plan.work.bounds
         lock, name = self._merge_lock, sent.worker
         enter, leave = partial(lock.enter, name), partial(lock.leave, name)
-        context = WorkerContext(name, self.budget, enter, leave)
-        seat = Seat(tree, self._repository, self._onto, context, self._told)
+        rest, take = partial(self.places.rest, name), partial(self.places.take, name)
+        context = WorkerContext(name, self.budget, enter, leave, take, rest)
+        seat = Seat(tree, self._repository, self._onto, context, self._told, below)
         # The run's time is that of its foreman: it passes for all of them.
-        rest = left(bounds.run.seconds, time.time() - self._began)
-        seconds = None if rest is None else rest + before.spent.seconds
+        more = left(bounds.run.seconds, time.time() - self._began)
+        seconds = None if more is None else more + before.spent.seconds
         bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
         # What one worker writes is remembered, lest another takes it for its agent's.
         file = TaskFile(plan.workspace, witness=partial(note, plan.project))

@@ -57,6 +57,11 @@ def slug(task: str) -> str:
     return f"{plain or 'task'}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"
 
 
+def branch_of(task: str) -> str:
+    """The branch of a task, here and where its pull request is."""
+    return f"ralph/{slug(task)}"
+
+
 class Worktrees:
     """The work trees of one project."""
 
@@ -85,8 +90,9 @@ class Worktrees:
             message = "a branch called ralph leaves no room for branches ralph/<task>"
             raise ConfigError(message, "Rename it: git branch -m ralph ralph-mine")
 
-    def opened(self, task: str) -> TaskWorktree:
-        """The task's work tree: the one that is there, or a new one at HEAD."""
+    def opened(self, task: str, start: str = "") -> TaskWorktree:
+        """The task's work tree: the one that is there, or a new one at HEAD. One whose branch is
+        published begins at the `start`, which is known to be all there is of it."""
         with self._lock:
             tree = self.of(task)
             if self._is_whole(tree):
@@ -94,14 +100,14 @@ class Worktrees:
             self._clear(tree)
             there = self._branches()  # take the first that is nobody's
             names = (tree.branch, *(f"{tree.branch}-{n}" for n in range(2, _MOST_NAMES)))
-            free = (name for name in names if self._is_free(name, there))
+            free = (name for name in names if self._is_free(name, there, start or "HEAD"))
             tree = replace(tree, branch=next(free, tree.branch))
             with writing_state(self._above):  # note whose it is, for whoever finds it after a crash
                 os.makedirs(self._above, mode=0o700, exist_ok=True)
                 said = {"task": tree.task, "branch": tree.branch}
                 write_atomically(tree.card, json.dumps(said), 0o600)
             words = ("add", "--force", "--quiet", "-B", tree.branch.removeprefix("refs/heads/"))
-            done = self._git("worktree", *words, tree.top, "HEAD")
+            done = self._git("worktree", *words, tree.top, start or "HEAD")
             if done.code != 0:
                 self._clear(tree)
                 os.unlink(tree.card)
@@ -184,14 +190,14 @@ class Worktrees:
         said = os.fsdecode(self._git("for-each-ref", form, _BRANCHES).output).splitlines()
         return dict(line.split("\0", 1) for line in said)
 
-    def _is_free(self, branch: str, there: Mapping[str, str]) -> bool:
-        """True if nothing is lost with it: it is not there, or has no commit of its own but one
-        that a ref of its run keeps too."""
+    def _is_free(self, branch: str, there: Mapping[str, str], start: str) -> bool:
+        """True if nothing is lost with it: it is not there, or has no commit that the start has
+        not, but one that a ref of its run keeps too."""
         if branch not in there:
             return not any(name.startswith(f"{branch}/") for name in there)
         if there[branch]:
             return False
-        if self._git("merge-base", "--is-ancestor", branch, "HEAD").code == 0:
+        if self._git("merge-base", "--is-ancestor", branch, start).code == 0:
             return True
         said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", branch).output
         return said.decode("utf-8", "replace").split() == ["ralph", *_NOT_MERGED.split()]

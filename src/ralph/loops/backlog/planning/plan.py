@@ -19,7 +19,7 @@ from ralph.loops.backlog.planning.proposal import GOAL
 from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.selection import test_command_of
 from ralph.loops.backlog.store.task_file import TaskFile, next_id
-from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
+from ralph.runner.invocation import AGENT_FLAGS, SANDBOX_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Past, Plan
 from ralph.runner.planning import PlanTerms, planned, sandboxed
 from ralph.settings.load import Loaded, load
@@ -27,7 +27,7 @@ from ralph.settings.schema import Settings
 
 _FLAGS = {
     **AGENT_FLAGS,
-    **PLACE_FLAGS,
+    **SANDBOX_FLAGS,
     "--max-time": "maxTime",
     "--max-cost": "maxCost",
 }

@@ -176,6 +176,10 @@ class TaskFile:
         for task in tasks:
             self.update(task, change)
 
+    def put_aside(self, task: str, why: str) -> None:
+        """Leave a task that cannot begin to a person."""
+        self.update(task, lambda _: {"status": Status.BLOCKED.value, "reason": why})
+
     def put(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Append a task as it shall be, whatever the file says of it now or does not say."""
         with self._locked(os.O_CREAT) as file:

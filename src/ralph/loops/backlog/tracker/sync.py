@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from ralph.errors import RalphError
+from ralph.errors import ForgeError, RalphError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import is_inside, write_atomically
 from ralph.formats.base import Format, ListedTask
@@ -17,8 +17,7 @@ from ralph.kernel.tasks.completion import Kind
 from ralph.kernel.tasks.task import ENDED, Status
 from ralph.kernel.value import value
 from ralph.loops.backlog.store.task_file import TaskFile
-from ralph.loops.backlog.tracker import github
-from ralph.loops.backlog.tracker.github import Run
+from ralph.loops.backlog.tracker.github import Open
 from ralph.loops.backlog.tracker.importing import digest, proper
 from ralph.text.redact import redact
 from ralph.text.words import listed
@@ -65,11 +64,12 @@ class _List:
 class Trackers:
     """The lists and issues that the tasks of a workspace came from.
 
-    `run` runs `gh`. With `write` False it is only seen what would be done.
+    `open_issues` opens GitHub. With `write` False it is only seen what would be done.
     """
 
-    def __init__(self, workspace: str, run: Run, *, write: bool = True) -> None:
-        self._workspace, self._run, self._write = workspace, run, write
+    def __init__(self, workspace: str, open_issues: Open, *, write: bool = True) -> None:
+        self._workspace, self._open, self._write = workspace, open_issues, write
+        self._away = ""  # why GitHub is not asked again
 
     def mark(self, tasks: Sequence[Record], *, done: bool) -> list[Synced]:
         """Let the sources of tasks say that they are done, or that they are not. Never raises.
@@ -127,17 +127,25 @@ class Trackers:
         raise ValueError("it is being changed by someone else all the time")
 
     def _mark_issue(self, record: Record, repository: str, *, done: bool) -> Synced:
-        source, where = record["source"], f"github:{repository}"
-        number = str(source.get("key")).rpartition("#")[2]
+        where = f"github:{repository}"
+        number = str(record["source"].get("key")).rpartition("#")[2]
         if not _ISSUE.fullmatch(f"{repository}#{number}"):  # an option, a path, whatever
             return Synced(How.FAILED, f"{where} {number[:40]}: that is no issue")
-        text, trouble = github.issue(self._run, repository, number)
-        if trouble:
-            return Synced(How.FAILED, f"{where}#{number}: {trouble}")
         try:
-            item = proper(by_name("github").read(text, where))[0][0]
+            if self._away:
+                raise ForgeError(self._away)
+            return self._turned(record, repository, number, done=done)
+        except RalphError as error:
+            if isinstance(error, ForgeError) and error.retry_after is not None:
+                self._away = error.words  # the next one would wait as long, and for nothing
+            return Synced(How.FAILED, f"{where}#{number}: {error.words}")
         except (ValueError, IndexError) as error:
             return Synced(How.FAILED, f"{where}#{number}: {error}")
+
+    def _turned(self, record: Record, repository: str, number: str, *, done: bool) -> Synced:
+        source, where = record["source"], f"github:{repository}"
+        forge = self._open()
+        item = proper(by_name("github").read(forge.issue(repository, number), where))[0][0]
         if (item.fields.get("status") in ENDED) is done:
             return Synced(How.ALREADY, f"{where}#{number} says so already")
         if changed := changed_wishes(item, source):
@@ -145,9 +153,7 @@ class Trackers:
             return Synced(How.CONFLICT, f"{words}; see: ralph tasks import {where} --dry-run")
         if self._write:
             comment = redact(evidence_words(record))[:_LONGEST_COMMENT]
-            how = github.turn(self._run, repository, number, done=done, comment=comment)
-            if how:
-                return Synced(How.FAILED, f"{where}#{number}: {how}")
+            forge.turn(repository, number, done=done, comment=comment)
         return Synced(How.MARKED, f"{where}#{number} is {'closed' if done else 'open again'}")
 
 

@@ -80,13 +80,17 @@ function Facts({ recap }) {
 
 /** @param {{recap: any}} props */
 function Achieved({ recap }) {
-  const any = recap.evidence.length + recap.done.length + recap.left.length + recap.yours.length + recap.next.length;
+  const any = recap.evidence.length + recap.done.length + recap.left.length + recap.yours.length + recap.next.length + recap.pulls.length;
   if (!any || isLive(recap.state)) return null;
   return html`
     <div class="achieved">
       <${Lines} title="Evidence" lines=${recap.evidence} tone="good" shape="tick" />
       <${Lines} title="Done" lines=${recap.done} tone="good" shape="tick" />
       <${Lines} title="Left" lines=${recap.left} tone="warn" shape="ring" />
+      ${recap.pulls.length > 0 && html`<div class="lines"><h3>Pull requests</h3><ul>
+        ${recap.pulls.map((/** @type {any} */ pull) => html`<li key=${pull.number}>
+          <a href=${pull.url} rel="noreferrer" target="_blank">#${pull.number}</a> <bdi>${pull.branch} → ${pull.base}</bdi>
+        </li>`)}</ul></div>`}
       <${Lines} title="For you" lines=${recap.yours} tone="ask" shape="ask" />
       ${recap.next.length > 0 && html`<div class="lines"><h3>To type next</h3>
         ${recap.next.map((/** @type {string} */ text) => html`<${Command} text=${text} />`)}</div>`}
