@@ -65,6 +65,13 @@ def test_eighty_columns_say_what_matters() -> None:
     assert "\x1b[31m████████████\x1b[0m" in "".join(draw.head(VIEW, FANCY, 80, 12)), "nearly spent"
 
 
+def test_the_agent_is_the_one_that_took_the_last_turn() -> None:
+    """ADR 45."""
+    state = replace(REPORT.state, place=1, agent="codex with m")
+    view = replace(VIEW, report=replace(REPORT, state=state))
+    assert head(view)[1] == "/home/me/shop · codex with m · T-3: Fix the parser"
+
+
 def test_old_terminals_and_no_colours() -> None:
     plain = draw.head(VIEW, Style(), 80, 12)
     assert all(line.isascii() and "\x1b" not in line for line in plain)

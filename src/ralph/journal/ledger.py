@@ -77,14 +77,17 @@ class Ledger:
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float
     ) -> None:
         started, launching = self._started, self._launching
+        agent, model = (started.agent, started.model) if started else ("", "")
+        if launching and launching.agent:
+            agent, model = launching.agent, launching.model
         entry = LedgerEntry(
             time=time,
             run=self._run or (started.run if started else ""),
             profile=started.profile if started else "",
             iteration=self._iteration,
             role=launching.role if launching else role,
-            agent=started.agent if started else "",
-            model=started.model if started else "",
+            agent=agent,
+            model=model,
             cost_usd=cost,
             usage=usage,
             seconds=seconds,

@@ -79,6 +79,7 @@ def _about(view: View, style: Style, width: int) -> Iterator[str]:
     started = report.started
     between = style.mark(Mark.BETWEEN)
     agent = " ".join(filter(None, (started.agent, started.model)))
+    agent = report.state.who if report.state.place else agent
     words = [_home(started.workspace), agent]
     task = report.assignment
     if task is not None:

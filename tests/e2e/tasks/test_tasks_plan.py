@@ -249,6 +249,16 @@ def test_costs_and_limits_are_those_of_a_run(project: Project) -> None:
     assert run["command"] == "tasks plan"
 
 
+def test_the_next_agent_plans_where_the_first_cannot(project: Project) -> None:
+    first = planner(project, {"error": {"status": 401, "message": "no"}})
+    second = planner(project, {"text": said(*PLAN)}, kind="codex")
+    project.settings(agent={"fallbacks": [{"command": second}]})
+    done = plan(project, first, GOAL, "--yes")
+    assert done.code == 0, done.err
+    assert set(project.statuses()) == {"P", "W"}
+    assert len(calls(second)) == 1
+
+
 def test_the_first_prompt_can_be_looked_at(project: Project) -> None:
     agent = planner(project, {"text": said(*PLAN)})
     done = plan(project, agent, GOAL, "--dry-run")

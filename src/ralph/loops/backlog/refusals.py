@@ -70,13 +70,16 @@ def backlog_notes(plan: Plan[Any]) -> list[str]:
     notes += [plan.sandbox.words()] if plan.sandbox else []
     notes += permission_notes(plan)
     # Limits of money that nobody has set, where nobody can keep to them (ADR 22).
-    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
-    why = uncounted(plan.settings, plan.cli, name, plan.kind, priced=priced)
-    if why is not None:
+    for one in plan.agents:
+        name, priced = os.path.basename(one.command[0]), one.prices is not None
+        why = uncounted(one.settings, one.cli, name, one.kind, priced=priced)
+        if why is None:
+            continue
         limits = f"${bounds.task.dollars:g} a task and ${bounds.run.dollars:g} a run"
-        remedy = f" {why[1]}" if plan.cli.reports else ""
+        remedy = f" {why[1]}" if one.cli.reports else ""
         words = f"{why[0]}, so {limits} cannot be kept to; time and turns can.{remedy}"
         notes.append(f"Money is not limited: {words}")
+        break
     problems = backlog.file.read().problems
     notes += [f"tasks.jsonl: {problem}" for problem in problems[:_MOST_SHOWN]]
     if len(problems) > _MOST_SHOWN:

@@ -114,6 +114,7 @@ class Gathered:
             problem=shown(seen.problem or _stays_paused(report)),
             wake_at=state.wakes if report.life is Life.WAITING else None,
             spent=_money(report),
+            agents=tuple(tables.agent_rows(self.chapters)),
             done=_lines(closing.done),
             left=_lines(closing.left),
             yours=_lines(closing.yours),

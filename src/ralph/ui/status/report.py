@@ -13,7 +13,7 @@ from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Accept, is_interrupted
+from ralph.kernel.verdict import Accept, Bench, is_interrupted
 from ralph.kernel.world import NOTE, PAUSE, STOP, STOP_NOW, Request, Signals
 from ralph.text.plain import clean, columns, one_line, safe, shorten
 from ralph.text.words import counted, duration, money, number
@@ -35,6 +35,7 @@ _LABEL = 11  # columns
 _LINE_SHOWN = 4096
 _NOTE_SHOWN = 200
 _NARROWEST = 20
+_EVER = float("inf")
 _CUT = ("Task", "Last", "Workers", "Notes")  # words of others, of any length
 _TONES = {
     Life.RUNNING: Tone.CALL,
@@ -107,6 +108,12 @@ class Report:
     @property
     def iteration(self) -> int:
         return self.spent.iterations if self.is_crew else self.state.iteration
+
+    @property
+    def benches(self) -> tuple[Bench, ...]:
+        """Its agents that are not asked now."""
+        over = self.state.stop is not None
+        return tuple(b for b in self.state.benches if not over and (b.until or _EVER) > self.now)
 
     @property
     def tally(self) -> Tally:
@@ -219,7 +226,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     if started:
         yield "Workspace", [Line(started.workspace)]
         model = f", model {started.model}" if started.model else ""
-        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
+        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}{_last_by(report)}")]
+        yield "Benched", [Line(bench_words(bench, report.now)) for bench in report.benches]
     if report.assignment:
         task = report.assignment
         title = f": {task.title}" if task.title else ""
@@ -246,6 +254,19 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
         own = Line(f"ralph itself (pid {report.pid}): {_load_words(tree['ralph'])}")
         yield "Processes", [Line(below), own] if tree["processes"] else [own]
+
+
+def _last_by(report: Report) -> str:
+    """`; the last turn by codex`, where that is not the run's first agent."""
+    return f"; the last turn by {report.state.who}" if report.state.place else ""
+
+
+def bench_words(bench: Bench, now: float) -> str:
+    """`claude until 05:00:00 (4h left)`."""
+    if bench.until is None:
+        return f"{bench.agent}, for the rest of the run"
+    left = duration(bench.until - now)
+    return f"{bench.agent} until {coming_time(bench.until, now)} ({left} left)"
 
 
 def _asked_lines(report: Report) -> list[Line]:
@@ -396,6 +417,8 @@ def report_dict(report: Report) -> dict[str, Any]:
         **_steering_dict(report),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
+        "by": state.who or None,
+        "benched": [{"agent": b.agent, "until": b.until} for b in report.benches],
         "workspace": started.workspace if started else None,
         "started_at": started.time if started else None,
         "ended_at": state.time if stop else None,

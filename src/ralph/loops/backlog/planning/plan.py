@@ -21,7 +21,7 @@ from ralph.loops.backlog.store.selection import test_command_of
 from ralph.loops.backlog.store.task_file import TaskFile, next_id
 from ralph.runner.invocation import AGENT_FLAGS, SANDBOX_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Past, Plan
-from ralph.runner.planning import PlanTerms, planned, sandboxed
+from ralph.runner.planning import PlanTerms, planned, sandboxed, with_fallbacks
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 
@@ -89,10 +89,10 @@ def _plan(invocation: Invocation, loaded: Loaded, wish: Wish, run: str = "") -> 
     day = bounds_of(settings, spent_today(invocation.environ, here, run)).day
     work = Planning(wish, TaskFile(here), test_command_of(loaded), day)
     terms = PlanTerms("Fix it and plan again.", _MONEY)
-    plan = sandboxed(planned("plan", work, invocation, loaded, work, terms=terms))
-    plan = replace(
-        plan, limits=limits_of(settings), briefing=replace(plan.briefing, iterations=None)
-    )
+    plan = planned("plan", work, invocation, loaded, work, terms=terms)
+    briefing = replace(plan.briefing, iterations=None)
+    plan = replace(plan, limits=limits_of(settings), briefing=briefing)
+    plan = sandboxed(with_fallbacks(plan, invocation, terms))
     if not throws_away(plan):
         _refuse_no_way_back(plan)
     return plan

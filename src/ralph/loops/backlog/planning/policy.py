@@ -79,6 +79,7 @@ def planner(
         closing=(
             rules.interrupted,
             rules.unstartable,
+            *rules.next_agent(patience),
             rules.refused,
             rules.RateLimit(patience.max_wait),
             rules.UsedUp(limits),
