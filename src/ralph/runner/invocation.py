@@ -22,12 +22,15 @@ AGENT_FLAGS = {  # flag -> the setting it overrides, in every loop
     "--stop-grace": "stopGrace",
     "--notify": "notify",
 }
-PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
+SANDBOX_FLAGS = {  # in every loop whose turns may be sandboxed
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
     "--sandbox-show": "sandboxShow",
     "--guard": "guard.enabled",
+}
+PLACE_FLAGS = {  # the same, where the work stays
+    **SANDBOX_FLAGS,
     "--pr": "pr.mode",
     "--base": "pr.base",
     "--draft": "pr.draft",

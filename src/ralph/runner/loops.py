@@ -8,6 +8,7 @@ LOOPS = {  # name: the module that holds its LOOP, and the words of its command
     "prompt": ("ralph.loops.prompt.loop", "run"),
     "backlog": ("ralph.loops.backlog.loop", "tasks run"),
     "supervise": ("ralph.loops.supervise.loop", "supervise"),
+    "plan": ("ralph.loops.backlog.planning.loop", "tasks plan"),
     "stories": ("ralph.loops.stories.loop", "prd run"),
 }
 

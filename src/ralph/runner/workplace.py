@@ -149,13 +149,14 @@ class Workplace:
 
     # -------------------------------------------------------------- ports
 
-    def sandboxed(self, policy: Policy) -> Policy:
-        """The policy; where turns are contained, nothing is judged before it has landed."""
+    def sandboxed(self, policy: Policy, *, lands: bool = True) -> Policy:
+        """The policy; where turns are contained, nothing is judged before it has landed, or, where
+        nothing is to land, before it is thrown away."""
         if self._layers is None:
             return policy
-        from ralph.sandbox.profile import sandboxed
+        from ralph.sandbox.profile import discarding, sandboxed
 
-        return sandboxed(policy, self._layers)
+        return sandboxed(policy, self._layers) if lands else discarding(policy, self._layers)
 
     def agent(self, env: Mapping[str, str] = {}) -> Agent:
         """The agents that take the turns, each at its place on the roster."""

@@ -53,6 +53,18 @@ def sandboxed(policy: Policy, layers: SandboxLayers) -> Policy:
     )
 
 
+def discarding(policy: Policy, layers: SandboxLayers) -> Policy:
+    """The profile, of whose turns nothing lands."""
+
+    def land(ports: Ports, state: RunState) -> Iterator[Fact]:
+        if state.landed is None and state.turn is not None:
+            yield layers.land(state.iteration, ports.clock.now(), keep=False)
+        layers.clear()
+        yield from policy.land(ports, state)
+
+    return replace(policy, land=land)
+
+
 class NotApplied:
     """Objects to changes that could not be applied, which the agent believes in the project."""
 

@@ -18,7 +18,7 @@ from ralph.runner.arguments import current_directory, is_agents, shown, text_of,
 
 _MOST_PROBLEMS = 20
 _MOST_IDS = 200
-_LARGEST = 2 << 20  # bytes of a text from a file: half a line of the task file
+LARGEST = 2 << 20  # bytes of a text from a file: half a line of the task file
 
 
 def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -69,15 +69,15 @@ def loaded(file: TaskFile) -> Listing:
     return listing
 
 
-def read_text(path: str, what: str, stdin: TextIO | None) -> str:
+def read_text(path: str, what: str, stdin: TextIO | None, most: int = LARGEST) -> str:
     """The text of a file, or of standard input for `-`."""
-    with failing(f"cannot read {what} {path}"):
+    with failing(f"cannot read {what} {path}", "Name a file with a text."):
         if path == "-":
-            data = stdin.buffer.read(_LARGEST + 1) if stdin is not None else b""
+            data = stdin.buffer.read(most + 1) if stdin is not None else b""
         else:
             with open_regular(path) as file:
-                data = file.read(_LARGEST + 1)
-    return text_of(data, what, _LARGEST, f"Name a text of {_LARGEST >> 20} MB at most.")
+                data = file.read(most + 1)
+    return text_of(data, what, most, f"Name a text of {most >> 20} MB at most.")
 
 
 def tell(words: str, record: object, *, json_wanted: bool) -> None:

@@ -7,6 +7,7 @@ from ralph.cli.params import in_directory, option, run_loop, run_options
 
 _COMMANDS = {  # the module, the name in it, and a line about it
     "add": ("ralph.cli.tasks.edit", "add", "Add a task."),
+    "plan": ("ralph.cli.tasks.plan", "plan", "Have an agent split a goal into tasks."),
     "list": ("ralph.cli.tasks.show", "list_tasks", "List the tasks."),
     "show": ("ralph.cli.tasks.show", "show", "Show everything about a task."),
     "edit": ("ralph.cli.tasks.edit", "edit", "Change a task."),
@@ -31,6 +32,7 @@ def tasks() -> None:
     Examples:
       ralph tasks add "Sort the list by date" --completion "test:make test"
       ralph tasks add "Write it up" --blocked-by T-001 --completion file:NEWS.md
+      ralph tasks plan "Import bank statements as CSV" --from SPEC.md
       ralph tasks import prd.json
       ralph tasks list
       ralph tasks run

@@ -15,6 +15,7 @@ COMMANDS = {  # by profile
     "harness": "run",
     "supervise": "supervise",
     "tasks": "tasks run",
+    "plan": "tasks plan",
     "reviewed": "prd run",
 }
 ASKING = "asking"  # at work, or not, and a task of it waits for an answer

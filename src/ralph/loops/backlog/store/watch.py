@@ -86,7 +86,11 @@ class TaskWatch:
     def let_stand(self) -> None:
         """The list is right as it is now, after the turn. From here on it is changed by people, by
         our workers, or by code that a check runs."""
-        self._standing = moment(self._project), self._file.data()
+        self.stand(moment(self._project), self._file.data())
+
+    def stand(self, since: int, data: bytes) -> None:
+        """The list was right when it held this."""
+        self._standing = since, data
 
     def put_back(self) -> bool:
         """Undo the agent's changes since `let_stand`. True if there were any."""
@@ -104,6 +108,22 @@ class TaskWatch:
             if now == {name: old.raw(name) for name in old.tasks} | theirs:
                 return False
             self._file.put_back(data, (*theirs.values(),))
+        return True
+
+    def put_all_back(self) -> bool:
+        """Undo everything that was written since `stand`, but by people. True if there was any."""
+        assert self._standing is not None, "nobody said what is right"
+        since, data = self._standing
+        self._clear_the_way()
+        if self._file.data() == data:
+            return False
+        with self._file.held():
+            noted, before = {digest for _, digest in known(self._project, since)}, data.split(b"\n")
+            new = [line for line in self._file.data().split(b"\n") if line not in before]
+            theirs = tuple(line for line in new if _sha256(line) in noted)
+            if self._file.data() == data + b"".join(line + b"\n" for line in theirs):
+                return False
+            self._file.put_back(data, theirs)
         return True
 
     def _clear_the_way(self) -> None:
