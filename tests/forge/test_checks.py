@@ -63,6 +63,7 @@ def test_check_runs_and_statuses_together(github: FakeForge, head: str) -> None:
         (Run("a", status="queued"), State.PENDING, ""),
         (Run("a", status="waiting"), State.PENDING, ""),
         (Run("a", "success", status="in_progress"), State.PENDING, ""),
+        (Run("a", status="completed"), State.PENDING, ""),
         (Run("a", "failure", title="3 problems"), State.FAILED, "3 problems"),
     ],
 )

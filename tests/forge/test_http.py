@@ -150,7 +150,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "words", "remedy"),
     [
-        (403, {}, "refuses GET", "The token needs the scope"),
+        (403, {}, "refuses GET", "The token needs the scope "),
         (
             403,
             {"x-accepted-github-permissions": "pull_requests=write"},

@@ -209,8 +209,9 @@ class Service:
             return f"{self.name} does not let in {known}: {said}", self.login
         if status == 403:
             sso = headers.get("x-github-sso", "").partition("url=")[2].partition(";")[0]
-            needs = headers.get("x-accepted-github-permissions") or self.rights
-            needs = f"The token needs {plain(needs)}" if self.authorization else self.login
+            asked = plain(headers.get("x-accepted-github-permissions", ""))
+            needs = ": ".join(filter(None, (asked, self.rights)))
+            needs = f"The token needs {needs}" if self.authorization else self.login
             remedy = f"Authorize the token for single sign-on: {plain(sso)}" if sso else needs
             return f"{self.name} refuses {what}: {said}", remedy
         if status == 404:
