@@ -302,6 +302,19 @@ def test_a_next_page_is_on_the_same_host(
     assert elsewhere.seen == []
 
 
+def test_what_is_kept_is_bounded(
+    github: FakeForge, slept: Slept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forge_http, "_MOST_KNOWN", 3)
+    service = client(github, slept.append).service
+    for number in range(9):
+        service.get(f"repos/acme/shop/issues?page={number}")
+        assert 0 < len(service.known) <= 3
+    monkeypatch.setattr(forge_http, "_LARGEST_KNOWN", 1)
+    service.get("repos/acme/shop")
+    assert "repos/acme/shop" not in str(service.known)
+
+
 # ------------------------------------------------------------------ bounds
 
 
