@@ -10,7 +10,8 @@ from backlog_support import Project
 
 from kits.forge.fake import FakeForge
 
-QUICK = {"poll": 0.05, "start": 0.3}
+QUICK = {"poll": 0.05, "start": 60}
+SOON = {**QUICK, "start": 0.2}  # where nothing is to come
 LOG = "".join(f"line {number}\n" for number in range(1, 301))
 
 

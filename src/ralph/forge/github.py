@@ -119,7 +119,7 @@ class GitHub:
             for page in self.service.pages(f"{self._here}/pulls?{query}")
             for one in objects(page)
             if text(one, "head", "ref") == proposal.branch
-            and text(one, "head", "repo", "full_name").lower() == self.repository.lower()
+            and text(one, "head", "repo", "full_name").lower() in ("", self.repository.lower())
         ]
         ours.sort(
             key=lambda one: (text(one, "base", "ref") != proposal.base, number(one, "number"))
@@ -160,7 +160,7 @@ class GitHub:
         teams = {name.lower() for name in names(found, "requested_teams", "slug")}
         people = [n for n in proposal.reviewers if "/" not in n and n.lower() not in asked]
         if people:
-            done = [one for page in self.service.pages(f"{place}/reviews") for one in objects(page)]
+            done = [one for page in self._some(f"{place}/reviews") for one in objects(page)]
             gave = {text(one, "user", "login").lower() for one in done}
             people = [name for name in people if name.lower() not in gave]
         slugs = [n.rpartition("/")[2] for n in proposal.reviewers if "/" in n]
@@ -226,7 +226,7 @@ class GitHub:
                 listed.add(number(run, "id"))
                 key = number(run, "check_suite", "id"), text(run, "name")
                 newer = number(run, "id") >= number(latest.get(key), "id")
-                if text(run, "head_sha") == commit and newer:
+                if text(run, "head_sha") in ("", commit) and newer:
                     latest[key] = run
         yield from map(_check, latest.values())
         if len(listed) < told:  # they changed while they were listed
@@ -237,7 +237,7 @@ class GitHub:
         """What others say of this commit: the latest status of each context."""
         latest: dict[str, Json] = {}
         for page in self.service.pages(f"{place}/status?per_page=100"):
-            if text(page, "sha") != commit:
+            if text(page, "sha") not in ("", commit):
                 continue
             for status in objects(page, "statuses"):
                 context = text(status, "context")
@@ -251,7 +251,7 @@ class GitHub:
     def _unfinished(self, place: str, commit: str) -> Iterator[Check]:
         """The suites that are not at their end although all their runs are: a job that needs
         another has no run before that other one has ended."""
-        for page in self.service.pages(f"{place}/check-suites?per_page=100"):
+        for page in self._some(f"{place}/check-suites?per_page=100"):
             for suite in objects(page, "check_suites"):
                 app = text(suite, "app", "slug")
                 begun = number(suite, "latest_check_runs_count") or app == _ACTIONS
@@ -259,6 +259,15 @@ class GitHub:
                 if is_open and text(suite, "head_sha") == commit:
                     name = name_of(suite, "app", "name") or app
                     yield Check(f"({name})", CheckState.PENDING, said="more is to come")
+
+    def _some(self, path: str) -> Iterator[object]:
+        """The pages of what is good to know; none where the token may not see it, or a forge that
+        only speaks like GitHub has no such thing."""
+        try:
+            yield from self.service.pages(path)
+        except ForgeError as error:
+            if error.status not in _REFUSED or error.retry_after is not None:
+                raise
 
     # ---------------------------------------------------------------- issues
 
@@ -291,7 +300,7 @@ class GitHub:
         place = f"repos/{quote(repository)}/issues/{quote(number)}/comments"
 
         def is_said() -> bool:
-            pages = self.service.pages(f"{place}?per_page=100")
+            pages = self._some(f"{place}?per_page=100")
             return any(same(text(one, "body"), words) for page in pages for one in objects(page))
 
         if is_said():

@@ -143,6 +143,9 @@ def _done(stop: Stop | None, state: RunState, briefing: Briefing) -> Iterator[st
         yield from stop.evidence if stop is not None and is_complete else approved
         return
     made = state.delivered[::-1]
+    if briefing.tasks:  # one that CI has sent back is committed, and not done
+        made = tuple({work.task: work for work in made[::-1] if work.task in state.done}.values())
+        made = made[::-1]
     width = max((len(one_line(each.task)) for each in made[:_MOST_ROWS]), default=0)
     for each in made:
         task = f"{one_line(each.task):<{width}}  " if briefing.tasks else ""

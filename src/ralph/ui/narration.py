@@ -38,6 +38,7 @@ _UNDONE = {
     "cut off": "What the cut-off iteration had changed is undone",
 }
 _OF_A_TASK = frozenset({"commit", *_UNDONE})
+_OF_A_PULL = {"push": "Pushed", facts.CI: "CI passes"}
 _OF_A_STORY = frozenset({"review", "correct", "cap", "commit"})
 
 
@@ -335,9 +336,9 @@ def _step(fact: facts.Step, briefing: Briefing) -> Iterator[Line]:
         or (briefing.stories and fact.key in _OF_A_STORY)
     ):
         yield from _done_step(fact)
-    elif fact.key == facts.CI:
-        how, tone = ("passes", Tone.GOOD) if fact.ok else ("is red", Tone.BAD)
-        yield Line(f"CI {how}: {first_line(fact.detail)}", tone)
+    elif fact.key in _OF_A_PULL and (fact.ok or fact.key == facts.CI):
+        words = _OF_A_PULL[fact.key] if fact.ok else "CI is red"
+        yield Line(f"{words}: {first_line(fact.detail)}", Tone.GOOD if fact.ok else Tone.BAD)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from backlog_support import COMPLETE
-from publish_support import LOG, QUICK, Shop, shop
+from publish_support import LOG, QUICK, SOON, Shop, shop
 from run_support import Running, ralph
 
 from kits.forge.pictures import failed, neutral, passed, pending, skipped, status
@@ -82,6 +82,18 @@ def test_what_stays_red_is_left_to_a_person(shop: Shop) -> None:
     assert shop.forge.head("ralph/T1") == shop.git("rev-parse", "HEAD^").strip()
 
 
+def test_nothing_is_stacked_on_what_is_red(shop: Shop) -> None:
+    """An agent that asks instead of repairing leaves the stack to a person."""
+    shop.settings(ci=QUICK)
+    shop.tasks(*TWO)
+    shop.forge.ci("*", [[failed("build")]])
+    script = f'echo $n >> a; [ $n = 1 ] && {COMPLETE} || echo "<promise>BLOCKED: how?</promise>"'
+    done = shop.run(script, "--pr", "stacked")
+    assert done.code == 3, done.err
+    assert shop.task("T1")["question"] == "how?"
+    assert shop.turns("T2") == 0
+
+
 @pytest.mark.parametrize(
     ("pictures", "settings", "code", "words"),
     [
@@ -99,7 +111,7 @@ def test_green_is_what_the_settings_say_of_this_very_commit(
     shop: Shop, pictures: list[object], settings: dict[str, object], code: int, words: str
 ) -> None:
     """Check runs and legacy statuses; an empty list is never green, nor is another commit's."""
-    shop.settings(ci={**QUICK, **settings})
+    shop.settings(ci={**SOON, **settings})
     shop.tasks(TWO[0])
     shop.forge.ci("*", pictures)  # type: ignore[arg-type]
     done = shop.run(WORK, "--pr", "per-run")
@@ -140,7 +152,7 @@ def test_whoever_was_killed_while_waiting_waits_on(shop: Shop, mode: str) -> Non
     assert done.code == 0, done.err
     assert len(shop.forge.asked("POST", "/pulls")) == before == 1
     assert shop.turns("T1") == 1
-    assert "push" not in done.err
+    assert "Pushed" not in done.err
     assert shop.statuses() == {"T1": "done"}
 
 

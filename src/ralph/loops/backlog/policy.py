@@ -233,6 +233,9 @@ class SettleTask:
                     yield from self._restore(ports, state, "discard", whole_task=False)
                 saved = yield from self._restore(ports, state, "restore", whole_task=True)
                 yield from self._record(ports, state, "record", verdict, saved)
+                if not self.publishing.parks and any(p.task == state.task for p in state.pulls):
+                    self.settlement.end()  # what comes next would stand on what CI did not let pass
+                    yield Settled(ports.clock.now(), verdict.stop)
             case Continue() if _has_failed(state):
                 saved = yield from self._restore(ports, state, "discard", whole_task=False)
                 yield from self._record(ports, state, "record", verdict, saved)
