@@ -80,16 +80,25 @@ def test_each_look_is_another_picture_and_the_last_one_stays(github: FakeForge, 
     assert looked(github, head) == looked(github, head) == [("test", State.PASSED)]
 
 
-def test_what_has_not_changed_is_not_sent_again(forge: FakeForge, head: str) -> None:
+def test_what_has_not_changed_is_not_sent_again(github: FakeForge, head: str) -> None:
     """Forges do not count such requests; the answer is the same as anew."""
     page = pending("a"), pending("b"), pending("c")
-    forge.ci("ralph/a", [page, page, [*page[:2], failed("c")], [*page[:2], failed("c")]])
-    forge.page = 2
-    there = client(forge)
+    github.ci("ralph/a", [page, page, [*page[:2], failed("c")], [*page[:2], failed("c")]])
+    github.page = 2
+    there = client(github)
     looks = [[check.state for check in there.checks(head)] for _ in range(4)]
     assert looks == [[State.PENDING] * 3] * 2 + [[State.PENDING] * 2 + [State.FAILED]] * 2
-    each = 3 if forge.kind == "github" else 2
-    assert len(forge.unchanged) == each + (each - 1) + each
+    assert len(github.unchanged) == 3 + 2 + 3
+
+
+def test_a_page_that_was_added_is_seen(forge: FakeForge, head: str) -> None:
+    """The one before it is the same as it was."""
+    page = passed("a"), passed("b")
+    forge.ci("ralph/a", [page, [*page, failed("c")]])
+    forge.page = 2
+    there = client(forge)
+    assert [check.name for check in there.checks(head)] == ["a", "b"]
+    assert [check.name for check in there.checks(head)] == ["a", "b", "c"]
 
 
 def test_an_answer_about_another_commit_does_not_count(github: FakeForge, head: str) -> None:

@@ -308,11 +308,11 @@ def test_what_is_kept_is_bounded(
     monkeypatch.setattr(forge_http, "_MOST_KNOWN", 3)
     service = client(github, slept.append).service
     for number in range(9):
-        service.get(f"repos/acme/shop/issues?page={number}")
+        service.get(f"repos/acme/shop?page={number}")
         assert 0 < len(service.known) <= 3
     monkeypatch.setattr(forge_http, "_LARGEST_KNOWN", 1)
-    service.get("repos/acme/shop")
-    assert "repos/acme/shop" not in str(service.known)
+    service.get("repos/acme/shop?page=99")
+    assert not any("page=99" in url for url in service.known)
 
 
 # ------------------------------------------------------------------ bounds

@@ -135,9 +135,11 @@ class Service:
         raise ForgeError(f"{self.name} sends from one address to the next, without an end")
 
     def _remember(self, url: str, answer: Answer) -> None:
+        """Keep an object. A list is none: its page may stay the same while a next one is added."""
         if len(self.known) >= _MOST_KNOWN:
             self.known.clear()
-        if answer.headers.get("etag") and len(answer.body) <= _LARGEST_KNOWN:
+        is_small = isinstance(answer.found, dict) and len(answer.body) <= _LARGEST_KNOWN
+        if answer.headers.get("etag") and is_small:
             self.known[url] = answer
         else:
             self.known.pop(url, None)
