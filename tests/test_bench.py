@@ -176,3 +176,19 @@ def processes_of(scratch: Path) -> list[str]:
         if str(scratch) in line:
             lines.append(line)
     return lines
+
+
+def test_forecasts_are_compared_with_what_came_of_them() -> None:
+    """bench/README.md: a row for each kind, how often it was told, and the shares inside."""
+    words = ("-m", "bench.forecasts", "--runs", "7", "--only", "run: 2 to 8")
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    head, row, together, aim = done.stdout.splitlines()
+    assert head.split()[-3:] == ["iterations", "seconds", "cost_usd"]
+    runs, shares, *_ = found = row.removeprefix("run: 2 to 8").split()
+    told, asked = map(int, shares.split("/"))
+    assert (runs, 0 < told < asked) == ("7", True)
+    assert found == together.removeprefix("together").split()
+    assert aim.startswith("aim: 70 to 92 % of truths inside the 80 % interval: ")

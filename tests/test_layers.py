@@ -31,7 +31,7 @@ PURE_NAMES = ("policy", "rules", "prompt")  # of every loop
 PURE_MODULES = (
     *("agents.login", "agents.prices", "files.json_edit", "gates.secret_files"),
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
-    *("journal.life", "journal.spending", "doctor.checks", "sandbox.profile"),
+    *("journal.life", "journal.spending", "journal.forecast", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
     "loops.backlog.gates.ran_none",
     *(

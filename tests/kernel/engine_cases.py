@@ -11,6 +11,7 @@ from ralph.kernel.events import Failure, Usage
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.roster import Roster, StepDown, rostered
 from ralph.kernel.rules import Patience
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Assignment, Backlog, Mode, ReviewStatus, Status, Task
@@ -28,6 +29,8 @@ from ralph.testing.fakes import FakeWorld
 SMALL = Limits(iterations=6, seconds=500.0, dollars=4.0)
 PATIENT = Patience(turn=60.0, idle=20.0, stop_grace=5.0, max_wait=1000.0, stall_after=3)
 
+RELAYED = replace(PATIENT, roster=Roster(fallbacks=1, after=60.0, step_down=StepDown(0.5, "haiku")))
+
 
 def policies(
     world: FakeWorld, gates: tuple[Gate, ...] = (), scm: Scm | None = None
@@ -36,6 +39,7 @@ def policies(
     bench = FakeWorkbench(world)
     return {
         "harness": harness(SMALL, PATIENT, gates=gates, scm=scm),
+        "relay": rostered(harness(SMALL, RELAYED, gates=gates, scm=scm), RELAYED.roster, 4.0),
         "tasks": tasks(bench, Bounds(SMALL, SMALL), patience=PATIENT, gates=gates),
         "supervise": supervise(max_restarts=4, patience=PATIENT),
         "reviewed": reviewed(limits=SMALL, patience=PATIENT, gates=gates),

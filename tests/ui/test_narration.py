@@ -17,17 +17,19 @@ from ralph.kernel.facts import (
     Ended,
     Fact,
     Landed,
+    Launching,
     Resumed,
     Settled,
     Started,
     Step,
 )
 from ralph.kernel.findings import Finding
-from ralph.kernel.state import NEW, fold, replay
-from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.turn import Ending, Turn
+from ralph.kernel.state import NEW, STEP_DOWN, fold, replay
+from ralph.kernel.tasks.task import Assignment, Mode
+from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.verdict import (
     Accept,
+    Bench,
     Boundary,
     Cause,
     Continue,
@@ -453,3 +455,59 @@ def test_who_lets_a_run_go_on_is_named() -> None:
     assert [line.text for line in heard(was, now)] == ["Asked to go on (web)"]
     again = Signals(paused=True, requests=(Request("3", PAUSE, text="bad settings"),))
     assert list(heard(Signals(), again)) == [], "that was said in other words"
+
+
+# ------------------------------------------------------------------ the next agent (ADR 45)
+
+LIMITED = Turn(exit_code=1, failure=Failure("no", 429), agent="claude")
+WHY = "claude cannot go on: no."
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        (
+            Wait(0, WHY, Bench(0, NOW + 3600, "claude")),
+            "the next agent does, and claude is asked again after 23:13:20 (1h)",
+        ),
+        (
+            Wait(0, WHY, Bench(0, None, "claude")),
+            "the next agent does, and claude is not asked again in this run",
+        ),
+        (
+            Wait(NOW + 60, WHY, Bench(0, NOW + 3600, "claude")),
+            "no other can before 22:14:20 (1m), and claude is asked again after 23:13:20 (1h)",
+        ),
+    ],
+)
+def test_who_is_benched(wait: Wait, words: str) -> None:
+    assert decided(wait, LIMITED) == [f"claude cannot go on: no; {words}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "role", "agent", "lines"),
+    [
+        ("claude", Role.WORK, "codex", ["Agent: codex"]),
+        ("codex", Role.WORK, "codex", []),
+        ("", Role.WORK, "codex", []),  # the first lines have said it
+        ("claude", Role.MESSAGE, "codex", []),
+        ("claude", Role.REVIEW, "codex", []),  # nobody has reviewed before
+    ],
+)
+def test_another_agent_is_named(before: str, role: Role, agent: str, lines: list[str]) -> None:
+    ended = Ended(NOW, Turn(agent=before))
+    launching = Launching(NOW, role, "claude", "/s", 1, agent)
+    assert told(STARTED, BEGAN, ended, launching) == lines
+
+
+def test_another_reviewer_is_named() -> None:
+    review = Began(NOW, 1, Assignment("S-1", mode=Mode.REVIEW))
+    launching = Launching(NOW, Role.REVIEW, "claude", "/s", 1, "codex", "m")
+    history = (STARTED, review, Ended(NOW, Turn(agent="claude")), launching)
+    assert told(*history) == ["Reviewer: codex with m"]
+
+
+def test_a_cheaper_model_is_told() -> None:
+    assert told(STARTED, BEGAN, Step(NOW, STEP_DOWN, detail="it is haiku")) == [
+        "step down: it is haiku"
+    ]

@@ -25,7 +25,7 @@ from ralph.kernel.limits import Limits
 from ralph.kernel.state import NEW, fold
 from ralph.kernel.tasks.task import Assignment, Mode
 from ralph.kernel.turn import Role, Turn
-from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
+from ralph.kernel.verdict import Bench, Boundary, Continue, Reason, Stop, Wait
 from ralph.kernel.world import Signals
 from ralph.text.plain import columns
 from ralph.ui.lines import clock_time
@@ -350,3 +350,27 @@ def test_ages(seconds: float, words: str) -> None:
 def test_a_step_and_a_check_are_no_trouble() -> None:
     facts = (*closed(Continue())[:-1], Step(215.0, "scm:commit"), Checked(216.0, "x", 1.0))
     assert doing_words(told(*facts)) == "putting the verdict into effect for 1m25s"
+
+
+def test_who_is_benched_until_when() -> None:
+    """ADR 45. Whose time has come is benched no more, and after the end nobody is."""
+    benches = (Bench(0, 301.0, "claude"), Bench(1, 299.0, "codex"), Bench(2, None, "gemini"))
+    limited = Turn(exit_code=1, failure=Failure("limited", 429), place=1, agent="codex")
+    report = told(STARTED, BEGAN, WORKS, replace(ENDED, turn=limited))
+    report = replace(report, state=replace(report.state, benches=benches))
+    text = text_of(report)
+    assert "Agent      claude; the last turn by codex\n" in text
+    lines = text.splitlines()
+    place = next(n for n, line in enumerate(lines) if line.startswith("Benched"))
+    assert lines[place : place + 2] == [
+        f"Benched    claude until {clock_time(301.0)} (1.0s left)",
+        "           gemini, for the rest of the run",
+    ]
+    shown = report_dict(report)
+    assert shown["by"] == "codex"
+    assert shown["benched"] == [
+        {"agent": "claude", "until": 301.0},
+        {"agent": "gemini", "until": None},
+    ]
+    over = replace(report, state=replace(report.state, stop=Stop(Reason.LIMIT)))
+    assert report_dict(over)["benched"] == []

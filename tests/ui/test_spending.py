@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -113,3 +114,24 @@ def test_the_same_for_programs() -> None:
     }
     tokens = {"input": 3000, "output": 300, "cache_read": 6000, "cache_write": 0}
     assert told["total"]["tokens"] == tokens
+
+
+def test_each_agent_has_its_part() -> None:
+    """ADR 45: told where there were several."""
+    first = replace(entry(1, "r", 1.0), agent="claude", model="")
+    entries = (first, entry(0, "r", None), replace(first, model="haiku"), replace(first, time=NOON))
+    lines = spending_lines(entries, NOON)
+    rows = [line.split() for line in lines[lines.index("By agent:") + 1 : -3]]
+    assert rows == [
+        [*["agent", "cost", "tokens", "in", "tokens", "out", "turns"]],
+        [*["claude", "$2.00", "6K", "200", "2"]],
+        [*["claude", "with", "haiku", "$1.00", "3K", "100", "1"]],
+        [*["codex", "with", "m", "?", "3K", "100", "1"]],
+        [*["total", "$3.00+", "12K", "400", "4"]],
+    ]
+    agents = spending_dict(entries)["agents"]
+    assert [(a["agent"], a["model"], a["cost_usd"], a["turns"]) for a in agents] == [
+        ("claude", "", 2.0, 2),
+        ("claude", "haiku", 1.0, 1),
+        ("codex", "m", None, 1),
+    ]

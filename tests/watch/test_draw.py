@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph.journal.forecast import Bound, Forecast, Range
 from ralph.kernel.facts import Started
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import RunState
@@ -63,6 +64,37 @@ def test_eighty_columns_say_what_matters() -> None:
         "⠋ T-3 3/10 · Bash(make test) 12s · turn 1m",
     ]
     assert "\x1b[31m████████████\x1b[0m" in "".join(draw.head(VIEW, FANCY, 80, 12)), "nearly spent"
+
+
+def test_the_agent_is_the_one_that_took_the_last_turn() -> None:
+    """ADR 45."""
+    state = replace(REPORT.state, place=1, agent="codex with m")
+    view = replace(VIEW, report=replace(REPORT, state=state))
+    assert head(view)[1] == "/home/me/shop · codex with m · T-3: Fix the parser"
+
+
+AHEAD = Forecast(
+    34, "run", Range(4, 6, 9), None, Range(1.2, 2, 3.8), bounds=(Bound("$20", holds=False),)
+)
+
+
+def test_what_is_likely_left_is_one_line() -> None:
+    view = replace(VIEW, forecast=AHEAD)
+    lines = head(view)
+    assert lines[4] == "4-9 more iterations, $1.20-$3.80; $20 will likely not be enough"
+    assert [*lines[:4], *lines[5:]] == head(VIEW)
+    assert "\x1b[35m4-9 more" in "".join(draw.head(view, FANCY, 80, 12)), "a warning"
+    wide = [without_escapes(line) for line in draw.head(view, FANCY, 58, 30, airy=True)]
+    assert "Forecast    4-9 more iterations, $1.20-$3.80; $20 will" in wide
+    assert "            likely not be enough" in wide
+
+
+def test_what_nobody_can_tell_takes_no_line() -> None:
+    unknown = replace(AHEAD, iterations=None, why="too few runs to tell (0 of 5)")
+    assert head(replace(VIEW, forecast=unknown)) == head(VIEW)
+    stop = Stop(Reason.LIMIT, "10 iterations used up")
+    over = replace(VIEW, report=replace(REPORT, state=replace(REPORT.state, stop=stop)))
+    assert head(replace(over, forecast=AHEAD)) == head(over)
 
 
 def test_old_terminals_and_no_colours() -> None:

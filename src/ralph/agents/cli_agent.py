@@ -19,7 +19,7 @@ from ralph.files.state_dir import ensure_ralph_dir
 from ralph.files.touched import touched
 from ralph.kernel.claims import find_claims
 from ralph.kernel.events import AgentEvent, Failure, Progress, ToolStart
-from ralph.kernel.facts import Launching
+from ralph.kernel.facts import Launching, with_model
 from ralph.kernel.limits import Prices, priced
 from ralph.kernel.ports import Watch
 from ralph.kernel.turn import Ending, Order, Pulse, Role, Turn, ended_by
@@ -61,6 +61,12 @@ class Setup:
     filing: Filing
     start: Starter = start
     take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
+    name: str = ""  # for people
+    asked: str = ""  # the model, also where a flag names it
+
+    @property
+    def who(self) -> str:
+        return with_model(self.name, self.asked)
 
 
 @value
@@ -74,6 +80,9 @@ class CliAgent:
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
+        return replace(self._taken(order, watch), place=order.place, agent=self.setup.who)
+
+    def _taken(self, order: Order, watch: Watch) -> Turn:
         with ExitStack() as open_files:
             try:
                 files = self.setup.filing.begin(order)
@@ -85,7 +94,9 @@ class CliAgent:
                 return self._unstartable(error)
             self.on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
-            self.record(Launching(time.time(), order.role, launch.dialect, files.stream))
+            setup, dialect = self.setup, launch.dialect
+            who = order.place, setup.name, setup.asked
+            self.record(Launching(time.time(), order.role, dialect, files.stream, *who))
             answer = LastWords() if order.role is Role.MESSAGE else None
             errors = SavedStream(lambda: _opened(files.errors))
             open_files.callback(errors.close)

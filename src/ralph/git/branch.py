@@ -1,6 +1,8 @@
 """The branch that a run makes for its work (ADR 36). Only the standard library stands behind it."""
 
+import hashlib
 import os
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -15,6 +17,7 @@ from ralph.text.words import counted
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "branch.autoSetupMerge=false")
 _BRANCHES = "refs/heads/"
 _SHORT_ID = 12  # characters
+_LONGEST_SLUG = 60
 _NO_GIT = 127  # the code of a git that cannot be run
 
 
@@ -101,6 +104,20 @@ def planned_branch(name: str, workspace: str, environ: Mapping[str, str]) -> Wor
         raise ConfigError(message, 'Try: git add -A && git commit -m "Begin"')
     base = current_branch(workspace, environ)
     return WorkBranch(name, base, head.output.decode().strip())
+
+
+def slug(task: str) -> str:
+    """A task's id as the name of a directory and of a branch; no two ids have the same."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", task)[:_LONGEST_SLUG].strip(".-")
+    plain = re.sub(r"\.{2,}|\.lock$", "-", plain)
+    if plain == task:
+        return plain
+    return f"{plain or 'task'}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"
+
+
+def branch_of(task: str) -> str:
+    """The branch of a task, here and where its pull request is."""
+    return f"ralph/{slug(task)}"
 
 
 def is_branch_name(name: str, workspace: str, environ: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,9 +30,7 @@ class Ledger:
     def __init__(
         self, project: str, on_loss: Callable[[str], None], past: Sequence[Fact] = (), run: str = ""
     ) -> None:
-        self._path = os.path.join(project, FILE)
-        self._on_loss = on_loss
-        self._lost = False
+        self._book = Book("ledger", os.path.join(project, FILE), on_loss)
         self._run = run
         self._started: Started | None = None
         self._iteration = 0
@@ -77,19 +75,33 @@ class Ledger:
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float
     ) -> None:
         started, launching = self._started, self._launching
+        agent, model = (started.agent, started.model) if started else ("", "")
+        if launching and launching.agent:
+            agent, model = launching.agent, launching.model
         entry = LedgerEntry(
             time=time,
             run=self._run or (started.run if started else ""),
             profile=started.profile if started else "",
             iteration=self._iteration,
             role=launching.role if launching else role,
-            agent=started.agent if started else "",
-            model=started.model if started else "",
+            agent=agent,
+            model=model,
             cost_usd=cost,
             usage=usage,
             seconds=seconds,
         )
-        line = json.dumps(asdict(entry), separators=(",", ":")).encode() + b"\n"
+        self._book.add(asdict(entry))
+
+
+class Book:
+    """A file of lines that a project keeps. One that cannot be written is told of once."""
+
+    def __init__(self, name: str, path: str, on_loss: Callable[[str], None]) -> None:
+        self._name, self._path, self._on_loss = name, path, on_loss
+        self._lost = False
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             file = os.open(self._path, flags, 0o600)
@@ -101,7 +113,9 @@ class Ledger:
             if not self._lost:
                 self._lost = True
                 why = error.strerror or error
-                self._on_loss(f"The ledger {self._path} cannot be written: {why}. The run goes on.")
+                self._on_loss(
+                    f"The {self._name} {self._path} cannot be written: {why}. The run goes on."
+                )
 
 
 def read_ledger(project_dir: str) -> tuple[LedgerEntry, ...]:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Sequence
 
 from ralph.agents.streams.collect import Collector
 from ralph.agents.streams.dialects import parser_for
@@ -30,8 +31,9 @@ class History:
         return replay(self.facts)
 
 
-def recover(journal: str, prices: Prices | None) -> History:
-    """The history of a run that was cut off. A torn last line is dropped from the journal.
+def recover(journal: str, prices: Sequence[Prices | None]) -> History:
+    """The history of a run that was cut off; `prices` are those of its agents, by their places. A
+    torn last line is dropped from the journal.
 
     A saved stream that holds its final result is a finished turn, which is not paid twice.
     """
@@ -64,7 +66,7 @@ def _last_launch(facts: list[Fact]) -> Launching | None:
     return None
 
 
-def _finished(launching: Launching, prices: Prices | None) -> Turn | None:
+def _finished(launching: Launching, prices: Sequence[Prices | None]) -> Turn | None:
     """The turn that this stream tells of, if it tells all of it."""
     parser, collector = parser_for(launching.dialect), Collector()
     for block in Growing(launching.stream).blocks():
@@ -73,5 +75,7 @@ def _finished(launching: Launching, prices: Prices | None) -> Turn | None:
     if not parser.has_result or not collector.finished:
         return None
     turn = collector.turn(has_result=True)
-    cost = priced(collector.used, prices)
-    return replace(turn, cost_usd=cost, stream=launching.stream)
+    known = prices[launching.place] if launching.place < len(prices) else None
+    cost = priced(collector.used, known)
+    place, agent = launching.place, launching.who
+    return replace(turn, cost_usd=cost, stream=launching.stream, place=place, agent=agent)

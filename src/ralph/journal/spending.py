@@ -1,10 +1,13 @@
 """The cost of turns, turn by turn, and how it adds up (ADR 22)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import reduce
+from typing import TypeVar
 
 from ralph.kernel.events import Usage
 from ralph.kernel.value import value
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @value
@@ -47,9 +50,9 @@ def total(entries: Iterable[LedgerEntry]) -> Sum:
     return reduce(Sum.__add__, entries, Sum())
 
 
-def sums_by(entries: Iterable[LedgerEntry], key_of: Callable[[LedgerEntry], str]) -> dict[str, Sum]:
+def sums_by(entries: Iterable[LedgerEntry], key_of: Callable[[LedgerEntry], Key]) -> dict[Key, Sum]:
     """The sum for each key, in the order in which they first appear."""
-    sums: dict[str, Sum] = {}
+    sums: dict[Key, Sum] = {}
     for entry in entries:
         key = key_of(entry)
         sums[key] = sums.get(key, Sum()) + entry

@@ -14,7 +14,7 @@ from ralph.kernel.ports import Policy, Ports, survey, watcher
 from ralph.kernel.prompt import noted, place
 from ralph.kernel.proving import prove, uphold
 from ralph.kernel.state import NEW, Phase, RunState, fold
-from ralph.kernel.tasks.task import Backlog, Mode
+from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.turn import Ending, Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, Verdict
@@ -83,10 +83,9 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def _order(policy: Policy, case: Case) -> Order:
-    at = case.state.assignment
-    role = Role.REVIEW if at is not None and at.mode is Mode.REVIEW else Role.WORK
+    role = Role.REVIEW if case.state.is_review else Role.WORK
     prompt = place(policy.compose(case), noted(case.state))
-    return Order(prompt, case.state.iteration, role, policy.allowance(case))
+    return Order(prompt, case.state.iteration, role, policy.allowance(case), policy.choose(case))
 
 
 def first_order(policy: Policy, backlog: Backlog, now: float) -> Order | None:

@@ -68,6 +68,14 @@ class Launching:
     role: Role
     dialect: str
     stream: str
+    place: int = 0  # the agent's, on the roster
+    agent: str = ""  # its kind, or the command where that says more
+    model: str = ""  # as asked for; "" is the agent's own choice
+
+    @property
+    def who(self) -> str:
+        """`claude with haiku`: the agent in words; "" where an older journal does not say."""
+        return with_model(self.agent, self.model)
 
 
 @value
@@ -242,6 +250,11 @@ Fact = (
 
 
 CI = "ci"  # the key of the step that tells what continuous integration said
+
+
+def with_model(agent: str, model: str) -> str:
+    """`claude with haiku`."""
+    return f"{agent} with {model}" if model else agent
 
 
 def owed_after(owed: tuple[Step, ...], step: Step) -> tuple[Step, ...]:

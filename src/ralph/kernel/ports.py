@@ -228,6 +228,7 @@ class Policy:
     gates: Mapping[Boundary, Gates] = field(default_factory=dict)
     law: Gates = ()  # asked before the gates, and after each that executes something
     allowance: Callable[[Case], float | None] = lambda _: None  # dollars for a turn
+    choose: Callable[[Case], int] = lambda _: 0  # the place of the agent that takes it
     look: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before an opening
     prepare: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before a turn
     land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates

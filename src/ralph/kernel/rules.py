@@ -4,19 +4,22 @@ A rule with parameters is a value, so that it prints, compares and explains itse
 one loop has are in `rules` of that loop.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
 
 from ralph.kernel.case import Case, Ladder, Rule
 from ralph.kernel.contracts import Contract, asked
-from ralph.kernel.events import Usage
+from ralph.kernel.events import Failure, Usage
 from ralph.kernel.limits import Limits, exceeded, left
+from ralph.kernel.roster import Roster
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import (
     Accept,
     Answer,
+    Bench,
     Cause,
     Continue,
     Cut,
@@ -240,16 +243,66 @@ class RateLimit:
             if state.overloads >= self.tries:
                 return None
             message = f"{message.rstrip('.')} (try {state.overloads + 1} of {self.tries})"
-        stated = failure.resets_at
-        if stated is None and failure.retry_after is not None:
-            stated = case.now + failure.retry_after
-        if stated is None or stated <= case.now:
-            until = case.now + _doubling(30.0, state.waits)
-        else:  # a reset that keeps proving too early must not become a busy loop
-            until = max(stated, case.now + _doubling(1.0, state.waits))
-        if state.waited + until - case.now > self.max_wait:
-            return Stop(Reason.LIMIT, f"waiting used up ({duration(self.max_wait)}): {message}")
-        return Wait(until, message)
+        until = _reset(failure, case.now, state.waits)
+        return _waited_out(case, until, self.max_wait, message) or Wait(until, message)
+
+
+@value
+class NextAgent:
+    """Bench an agent that is refused, overloaded or limited for long: the next one goes on.
+    With all of them benched, wait for the first that is free."""
+
+    roster: Roster
+    max_wait: float = field(default=86_400.0, repr=False)
+    tries: int = 10
+
+    def __call__(self, case: Case) -> Answer | None:
+        failure, state, roster = case.turn.failure, case.state, self.roster
+        if failure is None or not (failure.refused or failure.passes):
+            return None
+        place = state.place
+        times = next((b.times for b in state.benches if b.place == place), 0)
+        tried = max(times, state.waits)
+        until = None if failure.refused else _reset(failure, case.now, tried)
+        if failure.overloaded and state.overloads >= self.tries * (roster.fallbacks + 1):
+            return None
+        if failure.limited and until is not None and until - case.now <= roster.after:
+            return None
+        agent = case.turn.agent or "the agent"
+        bench = Bench(place, until, agent, tried + 1)
+        free = roster.next_free(state, bench, case.now)
+        if free == math.inf:
+            return None
+        why = describe_failure(case.turn)
+        if failure.refused:
+            why = _with_remedy(f"its credential was refused: {why}", case.turn)
+        message = f"{agent} cannot go on: {why}"
+        ended = _waited_out(case, free, self.max_wait, message)
+        return ended or Wait(free if free > case.now else 0, message, bench)
+
+
+def next_agent(patience: "Patience") -> Ladder:
+    """The rule for runs that have more than one agent."""
+    roster = patience.roster
+    return (NextAgent(roster, patience.max_wait),) if roster.fallbacks else ()
+
+
+def _reset(failure: Failure, now: float, times: int) -> float:
+    """When to ask the provider again, by its own word or after so many times."""
+    stated = failure.resets_at
+    if stated is None and failure.retry_after is not None:
+        stated = now + failure.retry_after
+    if stated is None or stated <= now:
+        return now + _doubling(30.0, times)
+    # A reset that keeps proving too early must not become a busy loop.
+    return max(stated, now + _doubling(1.0, times))
+
+
+def _waited_out(case: Case, until: float, most: float, message: str) -> Stop | None:
+    """The end of a run that would wait for longer, all told, than it may."""
+    if case.state.waited + until - case.now <= most:
+        return None
+    return Stop(Reason.LIMIT, f"waiting used up ({duration(most)}): {message}")
 
 
 def _doubling(first: float, times: int, most: float = 900.0) -> float:
@@ -405,6 +458,7 @@ class Patience:
     fail_after: int = 3
     fail_delay: float = 1.0  # after the first failed turn; it doubles to a minute
     stall_after: int = 0
+    roster: Roster = Roster()
 
 
 def watching(limits: Limits, patience: Patience) -> Ladder:

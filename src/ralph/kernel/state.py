@@ -7,11 +7,12 @@ from functools import reduce
 from ralph.kernel import facts
 from ralph.kernel.findings import Finding, Repeats, repeated
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.tasks.task import Assignment, Mode
 from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import (
     Accept,
+    Bench,
     Boundary,
     Cause,
     Continue,
@@ -25,6 +26,8 @@ from ralph.kernel.verdict import (
     is_interrupted,
 )
 from ralph.kernel.world import NOTE, PAUSE, RESUME, Request, Snapshot
+
+STEP_DOWN = "step down"  # the step from which on the model is a cheaper one
 
 
 class Phase(Enum):
@@ -83,6 +86,11 @@ class RunState:
     waits: int = 0  # waits in a row
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
+    place: int = 0  # on the roster, of the agent that took the last turn
+    agent: str = ""  # who has worked last
+    reviewer: str = ""  # who has reviewed last
+    benches: tuple[Bench, ...] = ()  # of agents that failed when they were asked last
+    stepped_down: bool = False  # most of the money is spent: a cheaper model works
     wake: float | None = None  # when to go on
     resting: Wait | None = None  # settling waits for others
     steps: tuple[facts.Step, ...] = ()  # settled steps of this iteration
@@ -120,6 +128,16 @@ class RunState:
     def task(self) -> str:
         """The id of the task under work, or of the last one; "" before the first."""
         return self.assignment.task if self.assignment else ""
+
+    @property
+    def who(self) -> str:
+        """Who took the last turn; "" before the first."""
+        return self.reviewer if self.is_review else self.agent
+
+    @property
+    def is_review(self) -> bool:
+        """True if this turn reviews the work of others."""
+        return self.assignment is not None and self.assignment.mode is Mode.REVIEW
 
     @property
     def has_ended(self) -> bool:
@@ -242,6 +260,9 @@ def _steered(state: RunState, request: Request) -> RunState:
 def _raised(state: RunState, fact: facts.Resumed) -> RunState:
     limits = state.limits if fact.limits is None else fact.limits
     raised = {**dict(state.raised), **dict(fact.raised)}
+    state = replace(state, stepped_down=state.stepped_down and limits == state.limits)
+    if any(name.startswith("agent.") for name, _, _ in fact.changed):
+        state = replace(state, benches=())  # of others, by now
     return replace(state, limits=limits, raised=tuple(raised.items()), paused=False, rewire=False)
 
 
@@ -285,6 +306,7 @@ def _reopened(state: RunState) -> RunState:
         waits=0,
         overloads=0,
         waited=0.0,
+        benches=(),
         wake=None,
         barren=(),
         recalled=None,
@@ -344,6 +366,9 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         landed=None,
         launched=False,
         cut_off=False,
+        place=turn.place,
+        agent=state.agent if state.is_review else turn.agent,
+        reviewer=turn.agent if state.is_review else state.reviewer,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
     )
@@ -380,6 +405,7 @@ def _judged(state: RunState, fact: facts.Decided) -> RunState:
         state,
         waits=0,
         overloads=0,
+        benches=unbenched(state.benches, state.place),
         failures=state.failures + 1 if state.turn.failed else 0,
         stalls=state.stalls + 1 if fact.progressed is False else 0,
         findings=fact.findings,
@@ -404,17 +430,28 @@ def _told(state: RunState, fact: facts.Decided) -> tuple[Feedback, ...]:
 
 
 def _retaken(state: RunState, fact: facts.Decided, wait: Wait) -> RunState:
-    """Findings are told and settled all the same: waiting is no way around the gates."""
-    failure = state.turn.failure if state.turn else None
+    """Findings are told and settled all the same: waiting is no way around the gates. Another
+    agent's waits are counted anew."""
+    failure, bench = state.turn.failure if state.turn else None, wait.bench
     return replace(
         state,
         again=True,
-        waits=state.waits + 1,
+        waits=state.waits + 1 if bench is None else 0,
+        benches=state.benches if bench is None else benched(state.benches, bench),
         overloads=state.overloads + (failure is not None and failure.overloaded),
         wake=wait.until,
         findings=fact.findings or state.findings,
         feedback=_told(state, fact),
     )
+
+
+def benched(benches: tuple[Bench, ...], bench: Bench) -> tuple[Bench, ...]:
+    """With one more; an agent is benched once."""
+    return (*unbenched(benches, bench.place), bench)
+
+
+def unbenched(benches: tuple[Bench, ...], place: int) -> tuple[Bench, ...]:
+    return tuple(bench for bench in benches if bench.place != place)
 
 
 def _stepped(state: RunState, step: facts.Step) -> RunState:
@@ -432,6 +469,7 @@ def _stepped(state: RunState, step: facts.Step) -> RunState:
         reviews=(*state.reviews, step.detail) if step.key == "review" else state.reviews,
         pushed=facts.pushed_after(state.pushed, step),
         owed=facts.owed_after(state.owed, step),
+        stepped_down=state.stepped_down or step.key == STEP_DOWN,
         spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
 

@@ -22,6 +22,7 @@ class Order:
     iteration: int
     role: Role = Role.WORK
     dollars: float | None = None  # its allowance; None is no limit
+    place: int = 0  # on the roster, of the agent that takes it
 
 
 @value
@@ -66,6 +67,8 @@ class Turn:
     usage: Usage = Usage()
     seconds: float = 0.0
     stream: str = ""  # where the raw stream is saved
+    place: int = 0  # on the roster, of the agent that took it
+    agent: str = ""  # who that is
 
     @property
     def failed(self) -> bool:

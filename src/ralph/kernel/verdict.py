@@ -103,11 +103,23 @@ class Park:
 
 
 @value
+class Bench:
+    """An agent that is not asked before its time."""
+
+    place: int  # on the roster
+    until: float | None  # None: not again in this run
+    agent: str = ""  # who that is
+    times: int = 1  # in a row
+
+
+@value
 class Wait:
-    """Take the same iteration again at `until` (Unix time); 0 is at once, None when resumed."""
+    """Take the same iteration again at `until` (Unix time); 0 is at once, None when resumed.
+    The agent on the `bench` does not take it, as long as another one can."""
 
     until: float | None
     why: str
+    bench: Bench | None = None
 
 
 @value

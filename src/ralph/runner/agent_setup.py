@@ -69,6 +69,8 @@ def build_agent(
         filing=filing,
         start=start,
         take_file=take_file,
+        name=plan.agent,
+        asked=plan.model,
     )
     return CliAgent(setup, readers.on_events, readers.on_launch, readers.record)
 
@@ -128,7 +130,9 @@ def guard_words(plan: Plan[Any]) -> str:
         return f"Guard: off ({'--no-guard' if flag else 'guard.enabled'})."
     if _asks(plan):
         strict = " (strict)" if plan.settings.guard.level == "strict" else ""
-        return f"Guard: on for shell commands{strict}."
+        others = dict.fromkeys(one.agent for one in plan.others if not _asks(one))
+        but = f", but not of {', '.join(others)}" if others else ""
+        return f"Guard: on for shell commands{strict}{but}."
     if plan.kind == "claude":
         return f"Guard: off, since the agent has {_SETTINGS} of its own."
     return "Guard: off for this agent."

@@ -12,8 +12,8 @@ from typing import Any
 from ralph import __version__
 from ralph.errors import ConfigError, RalphError
 from ralph.files.state_dir import ensure_state_root, link_run, make_run_dir, project_dir
+from ralph.journal.efforts import bookkeepers
 from ralph.journal.journal import JOURNAL, FileJournal
-from ralph.journal.ledger import Ledger
 from ralph.journal.lock import NAME as LOCK_NAME
 from ralph.journal.lock import Lock, claimed, read_owner
 from ralph.journal.recovery import History, recover
@@ -21,8 +21,8 @@ from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
 from ralph.kernel.ports import Ports
+from ralph.kernel.roster import rostered
 from ralph.kernel.state import RunState, replay
-from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
 from ralph.processes.clock import SystemClock
 from ralph.processes.signals import SignalFiles
@@ -58,7 +58,7 @@ def execute(name: str, invocation: Invocation) -> int:
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     """Print the prompt and the command of the first turn, and begin nothing."""
     assert plan.loop.first is not None, "a command without it has no --dry-run"
-    policy, backlog, now = plan.loop.first(plan), plan.backlog(), time.time()
+    policy, backlog, now = rostered(plan.loop.first(plan), plan.roster), plan.backlog(), time.time()
     order = first_order(policy, backlog, now)
     shown: dict[str, object] = {"type": "dry_run", "time": now, "run": None}
     if order is None:
@@ -72,15 +72,21 @@ def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
             lines = [nothing, stop_line(stop.reason, time=now)]
         print(*lines, sep="\n", file=invocation.out)
         return 0
-    by = plan.agents[-1] if order.role is Role.REVIEW else plan
-    launch = build_agent(by, by.project, may_probe=False).launch(order)
+    launches = [
+        build_agent(plan.agents[place], plan.project, may_probe=False).launch(order)
+        for place in (order.place, *range(1, 1 + plan.roster.fallbacks))
+    ]
+    launch, *others = launches
     if invocation.flags["in_json"]:
         shown |= {"branch": plan.branch.name} if plan.branch else {}
+        shown |= {"fallbacks": [other.argv for other in others]} if others else {}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
     else:
         argv, how = launch.shown(order.prompt)
-        lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines = [f"Command: {shlex.join(argv)}"]
+        lines += [f"Then: {shlex.join(other.shown(order.prompt)[0])}" for other in others]
+        lines += [f"Prompt, {how}:", "", order.prompt]
         lines[:0] = [plan.branch.words()] if plan.branch else []
         lines = [redact(line) for line in lines]
     print(*lines, sep="\n", file=invocation.out)
@@ -126,7 +132,7 @@ def in_parts(
             display, state = part(invocation, plan, run_dir, history, lasting)
             if state.stop is not None:
                 break
-            history = recover(journal, plan.prices)
+            history = recover(journal, plan.prices_of_all)
             plan, lasting.notes = rewired(invocation, plan, Past(run_dir, state), history)
     display.end(state.stop, journal)
     return state.stop.reason
@@ -154,8 +160,8 @@ def _by_engine(
         tell, marks = display.console.note, plan.loop.marks(plan)
         files, console = SignalFiles(run_dir), display.console
         attention = Attention(heard, files, console, marks, invocation.lead)
-        ledger = Ledger(plan.project, tell, history.facts, plan.lead)
-        recorder = Recorder(journal, [attention, *display.readers, ledger])
+        books = bookkeepers(plan.project, tell, history.facts, plan.lead)
+        recorder = Recorder(journal, [attention, *display.readers, *books])
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
         context = RunContext(run_dir, before, journal, attention, readers, start, tell, cleanup)
         plan = plan.loop.ready(plan, context)
@@ -163,8 +169,9 @@ def _by_engine(
         recorder.readers.extend((*wired.readers, *display.notices))
         display.introduce(plan, (*lasting.notes, *wired.notes))
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
-        state = first_state(plan, run_dir, wired.policy.name, recorder, history)
-        state = run(wired.policy, ports, state)
+        policy = rostered(wired.policy, plan.roster, plan.limits.dollars, plan.paid)
+        state = first_state(plan, run_dir, policy.name, recorder, history)
+        state = run(policy, ports, state)
         if state.stop is not None:
             lasting.close()  # nothing that it has started is left when its places are tidied
             attention.say_untold(state)

@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
@@ -137,17 +137,13 @@ class Display:
 
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""
-        console, environment = self.console, plan.environment
+        console = self.console
         if not plan.task:  # else its lead has said it
             for name in plan.loaded.files:
                 console.debug(f"Loading settings from {name}")
             console.debug(f"Settings: {merged(plan)}")
-            payer = f"; paid by {environment.payer}" if environment.payer else ""
-            withheld = ", ".join(environment.removed)
-            tail = f"; not passed on: {withheld}" if withheld else ""
-            console.note(f"Agent: {agent_words(plan)}{payer}{tail}")
-            if plan.price_words and plan.settings.stream_agent_output:
-                console.note(f"Prices: {plan.price_words}")
+            for line in _agent_lines(plan):
+                console.note(line)
             if is_inside(plan.state_root, plan.workspace):
                 console.note(
                     f"The state directory {plan.state_root} is in the workspace, where the agent "
@@ -174,6 +170,24 @@ def agent_words(plan: Plan[Any]) -> str:
         return f"{shlex.join(plan.command)} ({plan.kind})"
     chosen = "" if plan.settings.agent.command else ", since no other agent is on PATH"
     return f"{OWN} with {plan.model}{chosen}"
+
+
+def _agent_lines(plan: Plan[Any]) -> Iterator[str]:
+    """The agents in the order in which they are asked; a reviewer is told by its loop."""
+    step, fallbacks = plan.roster.step_down, plan.roster.fallbacks
+    for place, one in enumerate(plan.agents[: 1 + fallbacks + (step is not None)]):
+        label, words, environment = "Agent", agent_words(one), one.environment
+        if place:
+            words += f" with {one.model}" if one.model and one.command[0] != OWN else ""
+            label = "Then"
+            if step is not None and place > fallbacks:
+                label = f"From {step.at:.0%} of the money on"
+        payer = f"; paid by {environment.payer}" if environment.payer else ""
+        withheld = ", ".join(environment.removed)
+        tail = f"; not passed on: {withheld}" if withheld else ""
+        yield f"{label}: {words}{payer}{tail}"
+        if one.price_words and one.settings.stream_agent_output:
+            yield f"Prices: {one.price_words}"
 
 
 def _notices(

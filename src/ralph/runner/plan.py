@@ -2,13 +2,14 @@
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ralph.agents.clis import Cli, Environment
 from ralph.kernel.limits import Limits, Prices
 from ralph.kernel.ports import Policy
+from ralph.kernel.roster import Roster
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
@@ -23,6 +24,7 @@ from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
     from ralph.git.branch import WorkBranch
+    from ralph.journal.forecast import Effort
     from ralph.journal.recovery import History
     from ralph.kernel.verdict import Reason
     from ralph.runner.publishing.outlet import Destination
@@ -73,6 +75,9 @@ class Loop:
     tasks: Callable[[Mapping[str, Any], str], tuple[Task, ...]] = (
         lambda _kept, _workspace: ()
     )  # its list as it is now, of what was kept and where that was; none where it has no list
+    efforts: "Callable[[str], Sequence[Effort]] | None" = (
+        None  # what earlier tasks took, by the file of their records; None: runs tell it
+    )
     answer: Callable[[str, str, str, str], object] | None = (
         None  # what a task has asked: workspace, its place in the state directory, task, text
     )
@@ -151,6 +156,8 @@ class Plan(Generic[_Work_co]):
     price_words: str = ""  # where they come from, if not from the settings
     sandbox: Sandboxing | None = None  # None: in place
     others: tuple["Plan[Any]", ...] = ()  # the same, as other agents take turns in it
+    roster: Roster = Roster()  # which of them takes a turn
+    paid: Callable[[], float] | None = None  # what all workers have spent, where it is one of them
     workers: int = 1  # how many tasks are worked on at once
     branch: "WorkBranch | None" = None  # that it has made for its work
     destination: "Destination | None" = None  # of its pull requests, or whose CI is asked
@@ -180,6 +187,11 @@ class Plan(Generic[_Work_co]):
         return loop_named(self.loop_name)
 
     @property
+    def agent(self) -> str:
+        """Its agent, for people: the kind, or the command where that says more."""
+        return os.path.basename(self.command[0]) if self.kind == "text" else self.kind
+
+    @property
     def model(self) -> str:
         """The model that is asked for, by Ralph's setting or the agent's own flag."""
         return asked_model(self.settings, self.cli, self.command) or ""
@@ -200,5 +212,10 @@ class Plan(Generic[_Work_co]):
 
     @property
     def agents(self) -> "tuple[Plan[Any], ...]":
-        """The plan as each of its agents takes turns in it."""
+        """The plan as each of its agents takes turns in it, by their places on the roster."""
         return (self, *self.others)
+
+    @property
+    def prices_of_all(self) -> tuple[Prices | None, ...]:
+        """The prices of each of its agents."""
+        return tuple(one.prices for one in self.agents)

@@ -4,13 +4,15 @@ import os
 from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
-from ralph.agents.kinds import find_command, kind_of, named_command, split_flags
+from ralph.agents.kinds import INSTALLED_BY, find_command, kind_of, named_command, split_flags
 from ralph.agents.own import own_model, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.scm import task_words
+from ralph.kernel.facts import with_model
 from ralph.kernel.limits import Limits
+from ralph.kernel.roster import Roster, StepDown
 from ralph.kernel.rules import Patience
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
@@ -19,10 +21,14 @@ from ralph.runner.money import asked_model, limit_of_money, prices_of, uncounted
 from ralph.runner.plan import Plan, Work
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import Loaded
+from ralph.settings.other_agents import of_fallback, of_model
 from ralph.settings.schema import Settings
 from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
+_FALLBACKS, _STEP_DOWN = "agent.fallbacks", "loop.stepDown"
+_PRICES = 'Give it prices, for example "prices": {"input": 1.25, "output": 10}'
+_NOT_THERE = "Check the command and PATH, or take it out."
 PUBLISHING = ("prompt", "backlog", "stories")  # the loops whose work is commits
 FORGE_KEYS = (  # with which an agent could call its own work green, or merge it
     *("GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
@@ -51,6 +57,20 @@ def planned(
     terms: PlanTerms,
 ) -> Plan[Work]:
     """The plan of a run of that loop in its workspace, with the limits of the settings."""
+    plan = _by_agent(loop, work, invocation, loaded, backlog, terms=terms)
+    return plan if terms.over else _published(plan, invocation)
+
+
+def _by_agent(
+    loop: str,
+    work: Work,
+    invocation: Invocation,
+    loaded: Loaded,
+    backlog: Callable[[], Backlog],
+    *,
+    terms: PlanTerms,
+) -> Plan[Work]:
+    """The plan as the agent of these settings takes turns in it."""
     tasks = backlog()
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
@@ -65,7 +85,7 @@ def planned(
         _refuse_what_cannot_work(settings, cli, command, tasks)
     here, root = invocation.workspace, state_root(invocation.environ)
     know(secrets_in(invocation.environ, settings, (here, root)))
-    plan = Plan(
+    return Plan(
         loop_name=loop,
         work=work,
         workspace=here,
@@ -90,7 +110,6 @@ def planned(
         prices=prices,
         price_words=words,
     )
-    return plan if terms.over else _published(plan, invocation)
 
 
 def publishes(settings: Settings) -> bool:
@@ -175,6 +194,52 @@ def _refuse_what_cannot_work(
             raise problem
 
 
+def with_fallbacks(plan: Plan[Work], invocation: Invocation, terms: PlanTerms) -> Plan[Work]:
+    """The plan with the agents that its settings name beside the first, each checked as that one
+    is. ConfigError if one could not take a turn, or not be counted against a limit of money."""
+    settings, others = plan.settings, list[Plan[Work]]()
+    limit = limit_of_money(plan.loaded, terms.money)
+    for fallback in settings.agent.fallbacks:
+        loaded = of_fallback(plan.loaded, fallback, settings.agent.command or plan.command[0])
+        other = _another(plan, invocation, terms, _FALLBACKS, loaded)
+        if limit and (why := _uncounted(other)):
+            raise ConfigError(f"{_FALLBACKS}: {limit}: {why}", f"{_PRICES}, or take it out.")
+        others.append(other)
+    if step := settings.loop.step_down:
+        if plan.limits.dollars is None:
+            remedy = "Set maxCost (--max-cost), or take it out."
+            raise ConfigError(f"{_STEP_DOWN} needs a limit of money, and there is none", remedy)
+        cheaper = of_model(plan.loaded, step.model)
+        other = _another(plan, invocation, terms, _STEP_DOWN, cheaper)
+        if why := _uncounted(plan) or _uncounted(other):
+            raise ConfigError(f"{_STEP_DOWN}: {why}", "Set agent.prices, or take it out.")
+        others.append(other)
+    return replace(plan, others=tuple(others), roster=roster_of(settings))
+
+
+def _another(
+    plan: Plan[Work], invocation: Invocation, terms: PlanTerms, where: str, loaded: Loaded
+) -> Plan[Work]:
+    """The plan as another agent takes turns in it."""
+    terms, command = replace(terms, heals=True, money=()), loaded.settings.agent.command
+    try:
+        work, backlog = plan.work, plan.backlog
+        return _by_agent(plan.loop_name, work, invocation, loaded, backlog, terms=terms)
+    except ConfigError as error:
+        remedy = error.remedy
+        if "was not found" in error.message:  # there is no flag by which to name another
+            install = INSTALLED_BY.get(command or "", "")
+            remedy = f"Install it: {install}, or take it out." if install else _NOT_THERE
+        raise ConfigError(f"{where}: {error.message}", remedy) from error
+
+
+def _uncounted(plan: Plan[Work]) -> str:
+    """The reason why the cost of its turns cannot be counted; "" if it can."""
+    who, priced = with_model(os.path.basename(plan.command[0]), plan.model), plan.prices is not None
+    why = uncounted(plan.settings, plan.cli, who, plan.kind, priced=priced)
+    return why[0] if why else ""
+
+
 def sandboxed(plan: Plan[Work]) -> Plan[Work]:
     """The plan with the sandbox that the settings ask for, tried for real. ConfigError if it cannot
     be had: what was asked for is never quietly left out."""
@@ -204,7 +269,15 @@ def patience_of(settings: Settings) -> Patience:
         settings.fail_after,
         settings.fail_delay,
         settings.stall_after,
+        roster_of(settings),
     )
+
+
+def roster_of(settings: Settings) -> Roster:
+    """The places of the agents that the settings name."""
+    agent, step = settings.agent, settings.loop.step_down
+    down = None if step is None else StepDown(step.at, step.model)
+    return Roster(len(agent.fallbacks), agent.fallback_after, down)
 
 
 def wary_patience(loaded: Loaded) -> Patience:

@@ -104,7 +104,7 @@ def go_on(invocation: Invocation, going: GoingOn) -> int:
     """Carry on the run, with its own counters."""
     plan, past = going.plan, going.past
     with locked(plan, os.path.basename(past.directory)):
-        history = recover(os.path.join(past.directory, JOURNAL), plan.prices)
+        history = recover(os.path.join(past.directory, JOURNAL), plan.prices_of_all)
         if replay(history.facts) != past.state:
             message = f"run {os.path.basename(past.directory)} has gone on meanwhile"
             raise StateError(message, "See: ralph status")

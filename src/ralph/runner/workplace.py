@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.by_place import ByPlace
 from ralph.agents.turn_files import NumberedFiles
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir
@@ -156,9 +157,13 @@ class Workplace:
 
         return sandboxed(policy, self._layers)
 
-    def agent(self, plan: Plan[Any] | None = None, env: Mapping[str, str] = {}) -> Agent:
-        """The agent that takes the turns: the plan's, or that of another `plan`."""
-        plan, run_dir, layers = plan or self.plan, self.run.directory, self._layers
+    def agent(self, env: Mapping[str, str] = {}) -> Agent:
+        """The agents that take the turns, each at its place on the roster."""
+        agents = tuple(self._agent(plan, env) for plan in self.plan.agents)
+        return ByPlace(agents, self.plan.roster.fallbacks) if len(agents) > 1 else agents[0]
+
+    def _agent(self, plan: Plan[Any], env: Mapping[str, str]) -> Agent:
+        run_dir, layers = self.run.directory, self._layers
         contained = plan.sandbox.environment() if plan.sandbox else {}
         env = {**contained, **hook_environment(plan, run_dir), **env}
         if layers is None:

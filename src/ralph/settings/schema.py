@@ -82,11 +82,14 @@ class PriceSettings(SettingsGroup, frozen=True):
 
 
 class FallbackSettings(SettingsGroup, frozen=True):
-    """An agent that goes on where another cannot; what is not given is as for `agent`."""
+    """An agent that goes on where another cannot."""
 
     command: Annotated[Word, doc("Its command.")]
     model: Annotated[Word | None, doc("The model it shall use; null: its own choice.")] = None
-    flags: Annotated[tuple[Text, ...], doc("Arguments for it.")] = ()
+    flags: Annotated[
+        tuple[Text, ...],
+        doc("Arguments for it; none: those of `agent`, if its command is the same."),
+    ] = ()
     kind: Annotated[Word | None, doc("How to speak to it; null: by its command's name.")] = None
     prices: Annotated[
         PriceSettings | None, doc("Dollars for a million tokens, where it reports no cost.")

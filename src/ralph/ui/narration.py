@@ -9,7 +9,17 @@ from ralph.kernel.prompt import told
 from ralph.kernel.rules import NO_CHILDREN
 from ralph.kernel.state import Phase, RunState
 from ralph.kernel.turn import Ending, Role, Turn
-from ralph.kernel.verdict import Accept, Boundary, Cause, Continue, Park, Reason, Stop, Wait
+from ralph.kernel.verdict import (
+    Accept,
+    Bench,
+    Boundary,
+    Cause,
+    Continue,
+    Park,
+    Reason,
+    Stop,
+    Wait,
+)
 from ralph.kernel.world import PAUSE, RESUME, STOP, STOP_NOW, Origin, Request, Signals
 from ralph.text.plain import clean, first_line, one_line, shorten
 from ralph.text.words import counted, duration, listed, money
@@ -140,6 +150,7 @@ def _starting(
     fact: facts.Began | facts.Launching, before: RunState, after: RunState, briefing: Briefing
 ) -> Iterator[Line]:
     """A turn that was cut off by a crash is not begun again, only launched."""
+    yield from _handed_over(fact, before)
     if isinstance(fact, facts.Began):
         again = before.again
     elif before.cut_off and fact.role is not Role.MESSAGE:
@@ -155,6 +166,14 @@ def _starting(
         title = f" ({one_line(story.title)})" if story.title else ""
         what = f": {story.mode} {one_line(story.task)}{title}"
     yield Line(f"{turn} starting{' again' if again else ''}{what}", Tone.HEAD)
+
+
+def _handed_over(fact: facts.Fact, before: RunState) -> Iterator[Line]:
+    """The line about an agent that is not the one of the turn before."""
+    if isinstance(fact, facts.Launching) and fact.role is not Role.MESSAGE:
+        is_review = fact.role is Role.REVIEW
+        if (before.reviewer if is_review else before.agent) not in ("", fact.who):
+            yield Line(f"{'Reviewer' if is_review else 'Agent'}: {fact.who}", Tone.NOTICE)
 
 
 def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
@@ -316,6 +335,8 @@ def _attempted(fact: facts.Decided, before: RunState, briefing: Briefing) -> Ite
 
 
 def _wait_words(wait: Wait, fact: facts.Decided, before: RunState) -> str:
+    if wait.bench is not None:
+        return _bench_words(wait, wait.bench, fact.time)
     why = wait.why.rstrip(".")
     cause = service_words(before.turn) if fact.boundary is Boundary.CLOSING else ""
     why = f"{cause}: {why}" if cause else why
@@ -326,6 +347,19 @@ def _wait_words(wait: Wait, fact: facts.Decided, before: RunState) -> str:
         return f"{why}; trying again"
     until, seconds = coming_time(wait.until, fact.time), duration(wait.until - fact.time)
     return f"{why}; waiting until {until} ({seconds})"
+
+
+def _bench_words(wait: Wait, bench: Bench, now: float) -> str:
+    """`claude cannot go on: ...; the next agent does, and claude is asked again after 05:00:00`"""
+    again = f"{bench.agent} is not asked again in this run"
+    if bench.until is not None:
+        when = f"{coming_time(bench.until, now)} ({duration(bench.until - now)})"
+        again = f"{bench.agent} is asked again after {when}"
+    next_ = "the next agent does"
+    if wait.until:
+        when = f"{coming_time(wait.until, now)} ({duration(wait.until - now)})"
+        next_ = f"no other can before {when}"
+    return f"{wait.why.rstrip('.')}; {next_}, and {again}"
 
 
 def _step(fact: facts.Step, briefing: Briefing) -> Iterator[Line]:

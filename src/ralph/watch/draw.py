@@ -12,6 +12,7 @@ from ralph.kernel.value import replace, value
 from ralph.text.plain import columns, one_line, safe, shorten, without_escapes
 from ralph.text.words import counted, duration, elapsed, money, number
 from ralph.ui.closing import closing_lines
+from ralph.ui.forecast_words import brief_words
 from ralph.ui.lines import Line
 from ralph.ui.live.region import fitted
 from ralph.ui.replay import tidy
@@ -43,6 +44,7 @@ def head(
         [_title(view, style, width), *_about(view, style, width)],
         [
             *_gauge_lines(view, style, width, airy=airy),
+            *_ahead(view, style, width, airy=airy),
             *_gates(view, style, width, airy=airy),
         ],
         list(_asked(view, style, width)),
@@ -79,6 +81,7 @@ def _about(view: View, style: Style, width: int) -> Iterator[str]:
     started = report.started
     between = style.mark(Mark.BETWEEN)
     agent = " ".join(filter(None, (started.agent, started.model)))
+    agent = report.state.who if report.state.place else agent
     words = [_home(started.workspace), agent]
     task = report.assignment
     if task is not None:
@@ -136,6 +139,19 @@ def _gauge_lines(view: View, style: Style, width: int, *, airy: bool) -> list[st
         f"{each.name:<{_LABEL}}{each.words:<{widest}}{_bar(each, style)}".rstrip()
         for each in gauges
     ]
+
+
+def _ahead(view: View, style: Style, width: int, *, airy: bool) -> Iterator[str]:
+    """What is likely left, on one line, or beside the log on a few."""
+    found = view.forecast
+    if found is None or found.iterations is None or view.report.state.stop is not None:
+        return
+    tone = Tone.NOTICE if found.limit_holds is False else Tone.FAINT
+    label = f"{'Forecast':<{_LABEL}}" if airy else ""
+    rows = wrapped(brief_words(found), max(1, width - _LABEL)) if airy else [brief_words(found)]
+    for row in rows:
+        yield _cut(label + row, tone, style, width)
+        label = " " * len(label)
 
 
 def _bar(gauge: Gauge, style: Style) -> str:

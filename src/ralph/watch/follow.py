@@ -4,9 +4,12 @@ import time
 from collections.abc import Iterator
 
 from ralph.errors import StateError
+from ralph.journal.forecast import Forecast
 from ralph.journal.runs import Run, look_again
+from ralph.kernel.value import replace
 from ralph.kernel.world import Signals
 from ralph.loops.backlog.ahead import ahead_of
+from ralph.runner.showing.forecasts import Forecasts
 from ralph.ui.retelling import Retelling
 from ralph.ui.style import Style
 from ralph.watch.lines import Lines
@@ -31,6 +34,8 @@ class RunFollower:
         self._gone = 0  # how often all was read since the process was gone
         self.problem = ""
         self.caught_up = False
+        self._likely = Forecasts()
+        self._forecast: Forecast | None = None
 
     def read(self, seconds: float) -> None:
         """Take in what is new, for so long at most: a long log must not stop the display."""
@@ -66,7 +71,8 @@ class RunFollower:
     def view(self) -> View:
         """The run now."""
         now, clock = time.time(), time.monotonic()
-        if clock - self._looked >= _LOOK_EVERY:
+        looks = clock - self._looked >= _LOOK_EVERY
+        if looks:
             self._looked = clock
             was = self.run.live
             self.run = look_again(self.run)
@@ -76,7 +82,12 @@ class RunFollower:
             self._ahead = self._look_ahead()
         pid = self.run.owner.pid if self.run.owner else None
         seen = Seen(now, pid, self._asked, self._ahead, self.problem)
-        return self.model.view(seen, caught_up=self.caught_up)
+        view = self.model.view(seen, caught_up=self.caught_up)
+        if looks and self.caught_up:
+            report = view.report
+            crew = [worker.state for worker in report.workers]
+            self._forecast = self._likely(self.run, report.started, report.state, crew)
+        return replace(view, forecast=self._forecast)
 
     def look_soon(self) -> None:
         """Look at everything with the next view: somebody has asked the run for something."""

@@ -3,6 +3,7 @@ outside go in, a `View` comes out. Nothing here reads a file or a clock."""
 
 from collections.abc import Sequence
 
+from ralph.journal.forecast import Forecast
 from ralph.journal.life import note_question
 from ralph.journal.runs import Run
 from ralph.kernel.events import AgentEvent
@@ -69,6 +70,7 @@ class View:
     asks: tuple[OpenQuestion, ...] = ()
     briefing: Briefing = Briefing()
     caught_up: bool = True  # all that was there has been read
+    forecast: Forecast | None = None  # what is likely left
 
     @property
     def state(self) -> str:

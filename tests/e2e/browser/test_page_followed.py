@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from page_support import Cable, Web, waiting
-from run_support import Running, prepare
+from page_support import WAIT, Cable, Web, waiting
+from run_support import Running, prepare, ralph
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -165,3 +165,30 @@ def test_tabs_in_the_background_leave_connections_to_the_next_one(
         )
         tab.clock.run_for(5000)
     tabs[0].locator(".run.is-crashed").wait_for()
+
+
+def test_a_run_tells_what_is_likely_left(look: Look, repo: Path) -> None:
+    """ADR 46: a line below the meters, and on each bar where it will likely end."""
+    for _ in range(5):
+        prepare(repo, {"text": "on it", "cost": 0.5}, {"response": "DONE", "cost": 0.5})
+        assert ralph("run", "-p", "x", "-m", "9").code == 0
+    release = repo.parent / "release"
+    waits = {"tools": [{"name": "Bash", "run": WAIT.format(release)}], "response": "DONE"}
+    prepare(repo, {"text": "on it", "cost": 0.5}, waits)
+    running = Running(repo, "run", "-p", "x", "-m", "9", "--max-cost", "4")
+    running.await_that(lambda: "Iteration 2/9" in running.err())
+    page = look()
+    page.locator(".run").first.click()
+    line = page.locator(".ahead")
+    line.wait_for()
+    assert line.inner_text().startswith("Forecast 1 ")
+    assert line.inner_text().endswith("the limits will likely hold (by 5 earlier runs)")
+    bars = page.locator(".meter .bar s")
+    assert bars.count() == 2
+    box, end = page.locator(".meter .bar").first.bounding_box(), bars.first.bounding_box()
+    assert box is not None
+    assert end is not None
+    assert box["x"] < end["x"] < end["x"] + end["width"] <= box["x"] + box["width"] + 1
+    release.touch()
+    assert running.end().code == 0
+    line.wait_for(state="detached")

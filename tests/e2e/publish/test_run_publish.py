@@ -1,7 +1,8 @@
 """Pull requests and CI for a prompt and for stories: `ralph run --pr`, `ralph prd run --pr`."""
 
 import json
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from prd_support import story
@@ -9,6 +10,7 @@ from publish_support import LOG, QUICK, SOON, Shop, forge_at, shop
 from run_support import Done, prepare, ralph
 from story_support import StoryProject, project
 
+from kits.forge import FakeForge
 from kits.forge.pictures import failed, passed, pending
 
 __all__ = ["project", "shop"]
@@ -98,22 +100,49 @@ def test_a_dry_run_asks_nobody(shop: Shop) -> None:
     assert (done.code, len(shop.forge.requests)) == (0, before), done.err
 
 
+@contextmanager
+def stories_at(
+    project: StoryProject, monkeypatch: pytest.MonkeyPatch, *stories: object
+) -> Iterator[FakeForge]:
+    """Stories whose settings are committed and pushed."""
+    folder = project.path / ".ralph"
+    folder.mkdir()
+    (folder / "settings.json").write_text(json.dumps({"ci": QUICK}))
+    project.stories(*stories)  # type: ignore[arg-type]
+    with forge_at(project.path, monkeypatch) as forge:
+        yield forge
+
+
 def test_stories_are_published_together(
     project: StoryProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Red opens the last story once more, also though every one is approved."""
-    project.stories(story(1), story(2))
-    with forge_at(project.path, monkeypatch) as forge:
-        settings = project.path / ".ralph" / "settings.json"
-        known = json.loads(settings.read_text()) if settings.exists() else {}
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(json.dumps({**known, "ci": QUICK}))
-        subprocess.run(("git", "add", "-A"), cwd=project.path, check=True)
-        subprocess.run(("git", "commit", "-qm", "settings"), cwd=project.path, check=False)
-        subprocess.run(("git", "push", "-q", "origin", "HEAD:main"), cwd=project.path, check=True)
+    with stories_at(project, monkeypatch, story(1), story(2)) as forge:
         forge.ci("*", [[failed("build", log="it broke")]], [[passed("build")]])
         done = project.run("", "--pr", "per-run")
         assert done.code == 0, done.err
-        assert len(forge.pulls) == 1
+        (pull,) = forge.pulls
+        assert pull.title == "2 stories"
         assert "it broke" in project.prompts()[-1]
-        assert project.run("", "--pr", "stacked").code == 2
+        assert project.run("", "--pr", "per-task").code == 2
+
+
+def test_a_story_that_ci_does_not_let_pass_is_reviewed_again(
+    project: StoryProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--pr stacked`: a pull request a story; red is a review that asks for changes."""
+    with stories_at(project, monkeypatch, story(1), story(2)) as forge:
+        red = [[pending("build")], [failed("build", log="it broke")]]
+        forge.ci("ralph/US-001", red, [[passed("build")]])
+        forge.ci("ralph/US-002", [[passed("build")]])
+        done = project.run("", "--pr", "stacked")
+        assert done.code == 0, done.err
+        assert [(pull.branch, pull.base) for pull in forge.pulls] == [
+            ("ralph/US-001", "main"),
+            ("ralph/US-002", "ralph/US-001"),
+        ]
+        assert project.modes() == "implement review review-fix review implement review"
+        assert "it broke" in project.prompts()[2]
+        assert project.fates() == [(True, "approved", 2), (True, "approved", 1)]
+        assert "ralph: CI is red for US-001 (iteration 2)" in project.subjects()
+        assert forge.head("ralph/US-002") == project.git("rev-parse", "HEAD").strip()

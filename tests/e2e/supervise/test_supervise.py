@@ -358,3 +358,10 @@ def test_what_a_killed_supervisor_leaves(workspace: Path, here: Here, task: Path
     cut, new = attempts(task)
     assert (cut.status, new.status) == ("failed", "completed")
     assert cut.error_summary == "its process was gone without a word"
+
+
+def test_a_supervised_task_has_one_agent(here: Here, workspace: Path, task: Path) -> None:
+    """ADR 45: fallbacks are not for it, and that is said."""
+    prepare(workspace, {"text": "x"}, agent={"fallbacks": [{"command": "no-such-agent"}]})
+    done = here(*supervised(task, "-p", "Build it", "--max-restarts", "1"))
+    assert_clear(done, 1, "`agent.fallbacks` is not for it")

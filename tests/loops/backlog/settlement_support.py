@@ -82,7 +82,7 @@ class Place:
             Notify(Channels(command), where, os.environ, self.told.append),
             About(where, run),
             work.run_dir,
-            "text",
+            ("text",),
             self.clock,
             self.told.append,
             Telling(

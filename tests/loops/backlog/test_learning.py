@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph.journal.forecast import Effort
 from ralph.kernel.tasks.task import Task
 from ralph.loops.backlog.learning import (
     Figures,
     Lesson,
     by_task,
+    efforts_of,
     figures,
     lessons_of,
     relevant,
+    size_of,
     summary,
 )
 
@@ -243,3 +246,53 @@ def test_never_too_many_lines_and_none_too_long(most: int) -> None:
     assert all(len(line) <= 300 for line in lines)
     if most > 1:
         assert [line[:13] for line in lines if line.startswith("Iteration")][-1] == "Iteration 30:"
+
+
+# ------------------------------------------------------------------ for forecasts (ADR 46)
+
+
+def test_a_lesson_is_an_effort() -> None:
+    """Also of a task that was parked: the run went on without it."""
+    assert efforts_of([WRITTEN]) == (Effort(3, 90.5, 0.5, kind="bug", size=2.0),)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": "pending"},
+        {"status": None},
+        {"iterations": 0},
+        {"iterations": "many"},
+        {"iterations": 1e12},
+        {"seconds": None},
+        {"seconds": -1},
+        {"seconds": 1e12},
+    ],
+)
+def test_a_lesson_that_makes_no_sense_is_no_effort(odd: dict[str, Any]) -> None:
+    assert efforts_of([{**WRITTEN, **odd}]) == ()
+
+
+def test_a_cost_or_a_type_that_makes_no_sense_is_not_known() -> None:
+    (effort,) = efforts_of([{**WRITTEN, "cost": 1e12, "taskType": 7, "estimate": []}])
+    assert (effort.cost_usd, effort.kind, effort.size) == (None, "", 0.0)
+
+
+def test_a_try_whose_commit_was_refused_counts_once() -> None:
+    """What it took is in the later line, which comes first here."""
+    done = {**WRITTEN, "status": "done"}
+    found = efforts_of([{**done, "iterations": 5}, {**done, "iterations": 3}, {**done, "run": "o"}])
+    assert [effort.iterations for effort in found] == [5, 3]
+
+
+def test_only_so_many_of_the_newest_count() -> None:
+    many = [{**WRITTEN, "taskId": f"T-{number}", "iterations": number} for number in range(1, 300)]
+    assert [effort.iterations for effort in efforts_of(many)] == [*range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "size"),
+    [(3, 3.0), ("2", 2.0), ("2h", 7200.0), ("soon", 0.0), (None, 0.0), (-1, 0.0), (1e300, 0.0)],
+)
+def test_an_estimate_is_a_size(estimate: object, size: float) -> None:
+    assert size_of(estimate) == size

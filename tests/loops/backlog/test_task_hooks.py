@@ -251,6 +251,70 @@ def test_an_edited_journal_is_told_once(stage: Stage, tmp_path: Path) -> None:
     assert [(a["kind"], a["iteration"]) for a in stage.anomalies] == [("journal", 2)]
 
 
+def taken(stage: Stage, *numbers: int, **more: object) -> None:
+    """Earlier tasks took so many iterations, of ten seconds and a tenth of a dollar each."""
+    for number, count in enumerate(numbers):
+        lesson = {"taskId": f"E-{number}", "status": "done", "key": str(number)}
+        took = {"iterations": count, "seconds": 10.0 * count, "cost": 0.1 * count}
+        stage.records.lesson({**lesson, **took, **more})
+
+
+def test_a_task_that_leaves_its_interval_is_told_once(stage: Stage) -> None:
+    """ADR 46: more iterations, time or money than were forecast for one task."""
+    taken(stage, *[2, 3] * 5)
+    for number in range(1, 8):
+        stage.play(*turn(number, Continue()))
+    (odd,) = stage.anomalies
+    assert (odd["kind"], odd["taskId"], odd["iteration"]) == ("forecast", "T-1", 4)
+    assert odd["detail"] == (
+        "the task has taken 4 iterations, more than the 3 iterations of its forecast "
+        "(by 10 earlier tasks)"
+    )
+    assert stage.told == [f"Anomaly (forecast) in T-1, iteration 4: {odd['detail']}"]
+    stage.play(*turn(8, Accept(()), "T-2"))
+    assert len(stage.anomalies) == 1
+
+
+def test_a_dear_task_leaves_its_interval_too(stage: Stage) -> None:
+    taken(stage, *[2, 3] * 5)
+    stage.play(*turn(1, Continue(), cost_usd=3.0))
+    assert [(a["kind"], a["iteration"]) for a in stage.anomalies] == [("forecast", 1)]
+    assert stage.anomalies[0]["detail"].startswith("the task has taken $3.00, more than the $0.")
+
+
+def test_what_was_told_before_a_crash_is_not_told_again(stage: Stage) -> None:
+    taken(stage, *[2, 3] * 5)
+    facts = [fact for number in range(1, 6) for fact in turn(number, Continue())]
+    stage.play(*facts)
+    again = stage.read_by(stage.hooks, state=replay(facts))
+    stage.play(*turn(6, Continue()), reader=again)
+    assert [a["kind"] for a in stage.anomalies] == ["forecast"]
+
+
+def test_too_few_tasks_forecast_nothing(stage: Stage) -> None:
+    taken(stage, 1, 1, 1)
+    for number in range(1, 9):
+        stage.play(*turn(number, Continue(), cost_usd=0.1))
+    assert stage.anomalies == []
+
+
+def test_a_large_task_may_take_long(stage: Stage) -> None:
+    """By its estimate, where those of earlier tasks were right."""
+    for count in (1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4):
+        number = len(stage.records.lessons())
+        took = {"iterations": count, "seconds": 10.0 * count, "cost": None, "estimate": count}
+        about = {"taskId": f"E-{number}", "status": "done", "key": str(number)}
+        stage.records.lesson({**about, **took})
+    small = stage.read_by(stage.hooks, task_of=lambda task: {"id": task, "estimate": 1})
+    large = stage.read_by(stage.hooks, task_of=lambda task: {"id": task, "estimate": 8})
+    for number in range(1, 7):
+        stage.play(*turn(number, Continue(), "T-8"), reader=large)
+    assert stage.anomalies == []
+    for number in range(1, 7):
+        stage.play(*turn(number, Continue()), reader=small)
+    assert [a["kind"] for a in stage.anomalies] == ["forecast"]
+
+
 # ------------------------------------------------------------------ hooks that fail
 
 

@@ -47,7 +47,7 @@ class Bench:
             Notify(Channels(), place, os.environ, self.told.append),
             About(place, "run-1"),
             run_dir,
-            "text",
+            ("text",),
             clock,
             self.told.append,
             Telling(file, lambda top: Trackers(top, opener(top, os.environ)), self.told.append),

@@ -20,6 +20,7 @@ from kits.histories import (
     play,
     said,
 )
+from ralph.journal.forecast import Bound, Forecast, Range
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import (
     Asked,
@@ -60,9 +61,10 @@ from ralph.kernel.world import NOTE, PAUSE, Origin, Request, Signals, Snapshot, 
 from ralph.loops.prompt.policy import harness
 from ralph.review.stats import Review
 from ralph.testing.fakes import FakeGate
+from ralph.ui.forecast_words import forecast_words
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.gathered import Gathered, Seen
-from ralph.ui.recap.values import Diff, FileChange, Iteration, Recap, TaskRow, TaskState
+from ralph.ui.recap.values import Diff, FileChange, Iteration, Outlook, Recap, TaskRow, TaskState
 from ralph.ui.recap.words import judgement_of, shown
 
 RUN = "20260101-000000-aaaa"
@@ -104,6 +106,37 @@ def closed(time: float, verdict: Continue | Accept | Park | Wait | Stop) -> tupl
 def only(found: Recap) -> Iteration:
     (iteration,) = found.iterations
     return iteration
+
+
+# ------------------------------------------------------------------ what is likely left
+
+
+AHEAD = Forecast(
+    34,
+    "run",
+    Range(4, 6, 9),
+    None,
+    Range(1, 2, 3),
+    after=Spent(2, 20.0, 1.0),
+    bounds=(Bound("$20", holds=True),),
+)
+
+
+def test_what_is_likely_left_of_a_run_that_goes_on() -> None:
+    """ADR 46: numbers for a bar, and the words that `ralph status` has."""
+    found, beside = gathered(STARTED, *turn(1, 1000)), Beside(likely=lambda *_: AHEAD)
+    told = found.recap(Seen(1020.0, pid=7), beside).forecast
+    assert told == Outlook(
+        forecast_words(AHEAD),
+        34,
+        iterations=(4, 6, 9),
+        cost_usd=(1, 2, 3),
+        limit_holds=True,
+        after=(2, 20.0, 1.0),
+    )
+    gone, unknown = found.recap(Seen(1020.0), beside), found.recap(Seen(1020.0, pid=7))
+    starting = gathered().recap(Seen(1020.0, pid=7), beside)
+    assert [each.forecast for each in (gone, unknown, starting)] == [None] * 3
 
 
 # ------------------------------------------------------------------ whole runs on fakes

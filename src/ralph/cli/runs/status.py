@@ -11,6 +11,7 @@ from ralph.cli.params import current_directory, in_directory, option, print_line
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.runs import all_runs, find_run, projects
 from ralph.loops.backlog.ahead import ahead_of
+from ralph.runner.showing.forecasts import Forecasts, LiveForecasts
 from ralph.ui.status.reading import report_of, reports_of
 from ralph.ui.status.report import report_dict, report_lines, table_lines
 from ralph.ui.style import style_here
@@ -52,14 +53,19 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
         lines = spending_lines(entries, now)
     elif everything:
         runs = all_runs(root)
-        told = [report_dict(each) for each in reports_of(runs, now, ahead_of)] if in_json else None
+        found = reports_of(runs, now, ahead_of, LiveForecasts()) if in_json else []
+        told = [report_dict(each) for each in found]
         lines = ["There are no runs yet. Start one: ralph run -p 'what to do'"]
         if runs and not in_json:
             reports = [report_of(each, now, actions=False, ahead=ahead_of) for each in runs]
             lines = table_lines(reports, style_here())
     else:
-        found = find_run(root, current_directory(), run, "status", workers=True)
-        (report,) = reports_of([found], now, ahead_of)
+        (report,) = reports_of(
+            [find_run(root, current_directory(), run, "status", workers=True)],
+            now,
+            ahead_of,
+            Forecasts(),
+        )
         told = report_dict(report)
         lines = [] if in_json else report_lines(report, style_here())
     if in_json:

@@ -60,6 +60,7 @@ class Task:
     used: Spent = Spent()  # by runs that had to leave it in the middle
     notes: str = ""  # what people have written to it since
     saved: str = ""  # where git keeps what an earlier try had done
+    size: float = 0.0  # its estimate, in iterations or seconds; 0: it has none
 
     @property
     def open(self) -> bool:

@@ -5,20 +5,24 @@ None of them can end the run: what goes wrong with a hook is told once.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph.kernel.events import AgentEvent, ToolStart
 from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled
+from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, Phase, RunState, fold
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept, Boundary, Cut, Park, Wait
 from ralph.loops.backlog.actions import action_of
-from ralph.loops.backlog.anomalies import JOURNAL, Anomaly, anomalies_in, costly
+from ralph.loops.backlog.anomalies import FORECAST, JOURNAL, Anomaly, anomalies_in, costly, outside
 from ralph.loops.backlog.outcome import outcome
 from ralph.loops.backlog.store.records import Records
 from ralph.processes.child import Starter, start
 from ralph.processes.user_command import PATIENCE, UserCommands
 from ralph.text.plain import plain
+
+if TYPE_CHECKING:
+    from ralph.journal.forecast import Forecast
 
 Json = dict[str, Any]
 _TOLD_ANYWAY = ("task_file", "protected", "near_miss", "stalled")  # by the facts themselves
@@ -107,6 +111,7 @@ class HookReader:
         parked = state.phase is Phase.OPENING and task in dict(state.parked)
         self._begun = set() if parked or task in {"", *state.done} else {task}
         self._costs: dict[str, list[float]] = {}  # of a task's iterations
+        self._expected: dict[str, Forecast | None] = {}  # of a task; None: nothing more is said
         self._failed: set[tuple[int, str]] = set()  # hooks that failed, and this was told
 
     def on_fact(self, fact: Fact) -> None:
@@ -115,7 +120,7 @@ class HookReader:
             self._odd(anomaly, fact)
         match fact:
             case Began():
-                self._on_began(again=before.again)
+                self._on_began(fact, again=before.again)
             case Ended():
                 self._on_ended(fact)
             case Decided(boundary=Boundary.CLOSING, verdict=verdict):
@@ -136,13 +141,16 @@ class HookReader:
                 told = {"type": kind, "tool": event.name, "summary": plain(event.summary)}
                 self._call("on_action", {**told, **self._where()})
 
-    def _on_began(self, *, again: bool) -> None:
+    def _on_began(self, fact: Began, *, again: bool) -> None:
         task = self._state.task
         if task not in self._costs:
-            past = (e for e in self._records.progress_of(task) if e.get("type") == "iteration")
-            costs = (entry.get("cost") for entry in past)
+            past = self._records.progress_of(task)
+            costs = (entry.get("cost") for entry in past if entry.get("type") == "iteration")
             known = [cost for cost in costs if isinstance(cost, int | float) and 0 < cost < 1e9]
             self._costs[task] = known
+            told = any(entry.get("kind") == FORECAST for entry in past)
+            self._expected[task] = None if told else self._forecast(task)
+        self._look_outside(fact)
         if task not in self._begun:
             self._begun.add(task)
             self._tell_of_task("on_task_start")
@@ -158,6 +166,33 @@ class HookReader:
             for anomaly in costly(cost, earlier):
                 self._odd(anomaly, fact)
             earlier.append(cost)
+        self._look_outside(fact)
+
+    def _forecast(self, task: str) -> "Forecast | None":
+        """What this task will likely take; None where too few tell."""
+        efforts = self._records.efforts()
+        if not efforts:
+            return None
+        from ralph.journal.forecast import Waiting, forecast
+        from ralph.loops.backlog.learning import size_of
+
+        record = self._looked_up(task)
+        kind, size = record.get("type") or "", size_of(record.get("estimate"))
+        found = forecast(efforts, waiting=[Waiting(kind, size)], unit="task")
+        return found if found.iterations else None
+
+    def _look_outside(self, fact: Fact) -> None:
+        """Tell once of a task that has left its interval."""
+        expected, state = self._expected.get(self._state.task), self._state
+        if expected is None:
+            return
+        spent, before = state.spent, state.spent_before_task
+        used = Spent(
+            state.task_iteration, spent.seconds - before.seconds, spent.dollars - before.dollars
+        )
+        for anomaly in outside(used, expected):
+            self._odd(anomaly, fact)
+            self._expected[state.task] = None
 
     def _odd(self, anomaly: Anomaly, fact: Fact) -> None:
         detail, task, number = plain(anomaly.detail), self._state.task, self._state.task_iteration
@@ -177,11 +212,13 @@ class HookReader:
         """To look a task up takes a while in a long list: only for who wants to know."""
         if all(getattr(hooks, name) is None for hooks in self._hooks):
             return
+        self._call(name, self._looked_up(self._state.task), *arguments)
+
+    def _looked_up(self, task: str) -> Json:
         try:
-            task = self._task_of(self._state.task)
-        except Exception:  # noqa: BLE001  the task file may be gone; the hook is called all the same
-            task = {"id": self._state.task}
-        self._call(name, task, *arguments)
+            return self._task_of(task)
+        except Exception:  # noqa: BLE001  the task file may be gone; hooks are called all the same
+            return {"id": task}
 
     def _call(self, name: str, *arguments: object) -> None:
         for number, hooks in enumerate(self._hooks):

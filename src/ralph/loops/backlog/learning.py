@@ -8,14 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.text.plain import plain
 from ralph.text.words import counted
 
+if TYPE_CHECKING:
+    from ralph.journal.forecast import Effort
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_LEAST, _MOST = 1e-3, 1e9  # iterations, seconds, dollars: more is nonsense
 _COMMONEST = 5  # blockers and gates that are named
 
 
@@ -127,6 +131,42 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def size_of(estimate: object) -> float:
+    """A task's `estimate` as a number, of iterations or seconds; 0 where it is none."""
+    size = _number(estimate) or _time(estimate) or 0.0
+    return size if _LEAST < size < _MOST else 0.0
+
+
+def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 100) -> "tuple[Effort, ...]":
+    """What tasks took, each try for itself, for a forecast; given newest first, and as many at
+    most. A task that was parked has come to its end, too: the run went on without it."""
+    from ralph.journal.forecast import Effort
+
+    efforts, later = list[Effort](), set[tuple[object, object]]()
+    for data in objects:
+        status, try_of = data.get("status"), (data.get("taskId"), data.get("run"))
+        iterations, seconds = _number(data.get("iterations")), _number(data.get("seconds"))
+        # Of one whose commit was refused the later line counts: that holds this one, too.
+        if status not in ("done", "blocked") or (status == "done" and try_of in later):
+            continue
+        later.add(try_of)
+        if not iterations or seconds is None or max(iterations, seconds) > _MOST:
+            continue
+        kind, cost = data.get("taskType"), _number(data.get("cost"))
+        efforts.append(
+            Effort(
+                int(iterations),
+                seconds,
+                cost if cost is None or cost < _MOST else None,
+                kind=kind if isinstance(kind, str) else "",
+                size=size_of(data.get("estimate")),
+            )
+        )
+        if len(efforts) == most:
+            break
+    return tuple(efforts)
 
 
 def _time(value: object) -> float | None:

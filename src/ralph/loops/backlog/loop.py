@@ -30,7 +30,7 @@ from ralph.loops.backlog.policy import Settlement, tasks
 from ralph.loops.backlog.published import publishing_of
 from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
-from ralph.loops.backlog.store.records import Records
+from ralph.loops.backlog.store.records import Records, efforts_at
 from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
 from ralph.processes.child import Command
 from ralph.runner.carry_out import carry_out
@@ -58,7 +58,7 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
         publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = reopened(plan, run.directory, run.before)
-    notes += [*backlog_notes(plan), *parts.place.finish_landing()]
+    notes += [*backlog_notes(plan, run.before, run.directory), *parts.place.finish_landing()]
     above = os.path.join(plan.project, "worktrees")
     if os.path.isdir(above) and os.listdir(above):  # of workers of a killed run
         notes += worktrees_of(plan).put_away(plan.work.backlog.file, run.directory)
@@ -154,6 +154,7 @@ LOOP = Loop(
     none_first=("no task can be started", "Look at them: ralph tasks list"),
     about=about,
     tasks=lambda kept, workspace: listed(kept, workspace) or (),
+    efforts=efforts_at,
     answer=answered,
     limits=LIMITS,
     supersedes=True,

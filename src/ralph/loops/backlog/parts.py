@@ -134,7 +134,7 @@ def _settlement(
         notifier_of(plan, run.tell, start=run.start, hurry=hurry),
         about(plan, run.name),
         run.directory,
-        plan.kind,
+        tuple(one.kind for one in plan.agents),
         time.time,
         run.tell,
         Telling(file, partial(Trackers, open_issues=opener(*where, starter=run.start)), run.tell),

@@ -28,7 +28,7 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import work_of
 from ralph.runner.plan import Past, Plan
-from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience
+from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience, with_fallbacks
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 
@@ -144,7 +144,8 @@ def _planned(
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
     briefing = replace(plan.briefing, iterations=work.bounds.task.iterations, tasks=True)
     limits = replace(work.bounds.run, tasks=work.bounds.tasks)  # the day's are not its own
-    return replace(plan, limits=limits, briefing=briefing, workers=workers)
+    plan = replace(plan, limits=limits, briefing=briefing, workers=workers)
+    return with_fallbacks(plan, invocation, terms)
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:

@@ -177,6 +177,7 @@ def closing(bounds: Bounds, patience: rules.Patience, contract: CompleteClaim) -
     return (
         rules.interrupted,
         rules.unstartable,
+        *rules.next_agent(patience),
         rules.refused,
         lost,
         rules.RateLimit(patience.max_wait),

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ralph.git.branch import branch_of
 from ralph.kernel.ports import Gates
 from ralph.kernel.state import RunState
-from ralph.loops.backlog.parallel.worktrees import branch_of
 from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.policy import Publishing
 from ralph.loops.backlog.tracker.sync import repository_of

@@ -8,11 +8,13 @@ from ralph.git import under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.trees import made_by_checks
 from ralph.git.status import CleanLook
+from ralph.kernel.state import RunState
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.runner.agent_setup import permission_notes
 from ralph.runner.money import uncounted
 from ralph.runner.plan import Plan
+from ralph.runner.showing.forecasts import first_words
 from ralph.text.plain import one_line
 from ralph.text.words import listed
 
@@ -60,23 +62,28 @@ def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> CleanLook | None:
     return work.clean
 
 
-def backlog_notes(plan: Plan[Any]) -> list[str]:
-    """Notes on the open tasks, the sandbox, the money, and what is wrong with the list."""
+def backlog_notes(plan: Plan[Any], before: RunState, run_dir: str) -> list[str]:
+    """Notes on the open tasks and what they will likely take, the sandbox, the money, and what is
+    wrong with the list. `before` is where the run goes on."""
     backlog, bounds = plan.work.backlog, plan.work.bounds
     chosen = [t for t in backlog().tasks if not t.aside]
     ready = sum(task.open for task in chosen)
     workers = f", {plan.workers} at a time" if plan.workers > 1 else ""
     notes = [f"Tasks: {ready} open of {len(chosen)}{workers}"]
+    notes += first_words(plan, os.path.basename(run_dir), before)
     notes += [plan.sandbox.words()] if plan.sandbox else []
     notes += permission_notes(plan)
     # Limits of money that nobody has set, where nobody can keep to them (ADR 22).
-    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
-    why = uncounted(plan.settings, plan.cli, name, plan.kind, priced=priced)
-    if why is not None:
+    for one in plan.agents:
+        name, priced = os.path.basename(one.command[0]), one.prices is not None
+        why = uncounted(one.settings, one.cli, name, one.kind, priced=priced)
+        if why is None:
+            continue
         limits = f"${bounds.task.dollars:g} a task and ${bounds.run.dollars:g} a run"
-        remedy = f" {why[1]}" if plan.cli.reports else ""
+        remedy = f" {why[1]}" if one.cli.reports else ""
         words = f"{why[0]}, so {limits} cannot be kept to; time and turns can.{remedy}"
         notes.append(f"Money is not limited: {words}")
+        break
     problems = backlog.file.read().problems
     notes += [f"tasks.jsonl: {problem}" for problem in problems[:_MOST_SHOWN]]
     if len(problems) > _MOST_SHOWN:

@@ -56,7 +56,7 @@ class TaskSettlement:
     notify: Notify
     about: message.About
     run_dir: str
-    dialect: str  # of the agent's stream
+    dialects: tuple[str, ...]  # of the agents' streams, by their places
     now: Callable[[], float]
     tell: Callable[[str], None]
     telling: Telling
@@ -238,7 +238,7 @@ class TaskSettlement:
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
             "filesystemDelta": [{"path": p, "change": how} for p, how in sorted(delta.items())],
-            "actions": actions_in(turn.stream, self.dialect),
+            "actions": actions_in(turn.stream, self.dialects[turn.place]),
             "findings": [{"gate": found.gate, "text": found.text} for found in state.findings],
         }
         if came.error:

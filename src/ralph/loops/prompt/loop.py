@@ -16,7 +16,15 @@ from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
-from ralph.runner.planning import PlanTerms, limits_of, patience_of, planned, sandboxed
+from ralph.runner.planning import (
+    PlanTerms,
+    limits_of,
+    patience_of,
+    planned,
+    sandboxed,
+    with_fallbacks,
+)
+from ralph.runner.showing.forecasts import first_words
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
 from ralph.settings.load import Loaded, load
@@ -85,8 +93,9 @@ def again(
 def _plan(
     invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
 ) -> Plan[Prompt]:
-    loaded = _committing(loaded)
-    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=PlanTerms(remedy))
+    loaded, terms = _committing(loaded), PlanTerms(remedy)
+    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=terms)
+    plan = with_fallbacks(plan, invocation, terms)
     if plan.settings.until_green and not plan.settings.guardrails:
         raise ConfigError(
             "--until-green needs a guardrail: a command that passes when the work is done",
@@ -167,6 +176,7 @@ def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
         yours = place.trees.yours()
         left_out = f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"
         notes += [left_out] if yours else []
+    notes += first_words(plan, run.name, run.before)
     return Wired(place.sandboxed(policy), place.agent(), place.world(patience), notes=tuple(notes))
 
 

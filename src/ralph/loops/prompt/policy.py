@@ -126,6 +126,7 @@ def closing(limits: Limits, patience: rules.Patience, wording: Wording) -> Ladde
     return (
         rules.interrupted,
         rules.unstartable,
+        *rules.next_agent(patience),
         rules.refused,
         rules.RateLimit(patience.max_wait),
         rules.UsedUp(limits),
@@ -251,7 +252,7 @@ class RunScmTasks:
         stand = before.stand if before.stand.tree else ports.trees.look()
         case = survey(ports, state, Boundary.WATCHING)
         prompt = f"{MESSAGE_PROMPT}{self.scm.changes(state.proof)}"
-        order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case))
+        order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case), state.place)
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
         # The law holds here too, least of all may it be broken right before a commit.
         ended = survey(ports, replace(state, snapshot=before), Boundary.CLOSING)

@@ -10,17 +10,16 @@ from ralph.git.ignore import ignore_here, is_ignored
 from ralph.git.repository import is_repository
 from ralph.git.uncommitted import Corrections, HostCommit, identity, uncommitted
 from ralph.git.uncommitted_text import MARKER
-from ralph.kernel.ports import Agent, Gate, Policy, Publish, Watch
-from ralph.kernel.state import NEW, RunState
-from ralph.kernel.turn import Order, Role, Turn
-from ralph.kernel.value import value
+from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.state import NEW
+from ralph.kernel.value import replace
 from ralph.loops.stories.file import PRD, PROMPT, StoryStore
 from ralph.loops.stories.gates import CleanGate, Lists, StoryListGate, law_gates
 from ralph.loops.stories.past_runs import ARCHIVES, STORE, unjudged
 from ralph.loops.stories.plan import (
     StoryWork,
     again,
-    estimate,
+    ahead,
     folder_of,
     read,
     story_defaults,
@@ -28,6 +27,7 @@ from ralph.loops.stories.plan import (
 )
 from ralph.loops.stories.policy import reviewed
 from ralph.loops.stories.prompt import StoryTerms
+from ralph.loops.stories.published import publishing_of
 from ralph.loops.stories.settlement import StoryDesk, StoryMarker
 from ralph.runner.agent_setup import hook_notes, permission_notes
 from ralph.runner.plan import Loop, Plan
@@ -41,7 +41,7 @@ _MOST_MARKED = 200  # paths in the marker
 
 
 def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
-    terms, patience = terms_of(plan), wary_patience(plan.loaded)
+    terms, patience = terms_of(plan), replace(wary_patience(plan.loaded), roster=plan.roster)
     folder = folder_of(plan.workspace, plan.work.folder)
     marker = StoryMarker(plan.workspace, _marked(plan, run, terms))
     run.cleanup.callback(marker.remove)
@@ -63,31 +63,12 @@ def wire(plan: Plan[StoryWork], run: RunContext) -> Wired:
         _gates(place, lists, commits),
         terms,
         law=(*place.law(always=True), StoryListGate(lists, desk.put_back)),
-        publish=_publish(place),
+        publishing=publishing_of(place),
     )
 
     notes = (*_notes(plan, commits, who), *_prepared(place, desk, terms))
-    agent = place.agent(env=who)
-    if plan.others:
-        agent = ByRole(agent, place.agent(plan.others[0], who))
     world = place.world(patience, keep=partial(lists.store.keep, folder.file))
-    return Wired(place.sandboxed(policy), agent, world, notes=notes)
-
-
-def _publish(place: Workplace) -> Publish | None:
-    """How the stories are published, if they are: together, since each stands on the others."""
-    if place.plan.destination is None:
-        return None
-    from ralph.runner.publishing.pull_words import Subject
-    from ralph.runner.publishing.setup import publication
-
-    def about(_: RunState) -> Subject:
-        stories = place.plan.backlog().tasks
-        title = stories[0].title if len(stories) == 1 else f"{len(stories)} stories"
-        lines = [f"{story.id}: {story.title}" for story in stories]
-        return Subject(f"{title}: {', '.join(story.id for story in stories)}", "\n".join(lines))
-
-    return publication(place.plan, place.run, about, law=place.law(always=True))
+    return Wired(place.sandboxed(policy), place.agent(who), world, notes=notes)
 
 
 def _gates(place: Workplace, lists: Lists, commits: HostCommit | None) -> tuple[Gate, ...]:
@@ -121,7 +102,8 @@ def _marked(plan: Plan[StoryWork], run: RunContext, terms: StoryTerms) -> dict[s
 def _notes(plan: Plan[StoryWork], commits: HostCommit | None, who: Mapping[str, str]) -> list[str]:
     """Notes on where turns run, and who reviews their work."""
     notes: list[str] = []
-    for reviewer in plan.others:
+    if plan.roster.reviewer is not None:
+        reviewer = plan.agents[plan.roster.reviewer]
         model = f" ({reviewer.model})" if reviewer.model else ""
         notes.append(f"Reviews by {os.path.basename(reviewer.command[0])}{model}")
     notes += [plan.sandbox.words()] if plan.sandbox else []
@@ -151,20 +133,7 @@ def _prepared(place: Workplace, desk: StoryDesk, terms: StoryTerms) -> list[str]
             words = f"Run {left.run} was killed before its last turn was judged"
             notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
     stories = plan.backlog().tasks
-    return [*notes, estimate(stories, terms)] if stories else notes
-
-
-@value
-class ByRole:
-    """Two agents: one works, the other reviews."""
-
-    work: Agent
-    review: Agent
-
-    def take_turn(self, order: Order, watch: Watch) -> Turn:
-        """The turn, by whoever it is for."""
-        agent = self.review if order.role is Role.REVIEW else self.work
-        return agent.take_turn(order, watch)
+    return [*notes, *ahead(plan, stories, terms, run)]
 
 
 def policy(loaded: Loaded) -> Policy:

@@ -22,7 +22,9 @@ from ralph.review.law import DEFAULT_CAP, inconsistent, snapshot
 from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Past, Plan
-from ralph.runner.planning import PlanTerms, planned, sandboxed
+from ralph.runner.planning import PlanTerms, planned, sandboxed, with_fallbacks
+from ralph.runner.showing.forecasts import first_words
+from ralph.runner.wired import RunContext
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {
@@ -76,9 +78,9 @@ def read(invocation: Invocation) -> Plan[StoryWork]:
     _refuse_unusable(stories, work)
     _refuse_another_list(invocation, stories)
     loaded = load(workspace, flag_overrides(flags, _FLAGS))
-    if (mode := loaded.settings.pr.mode) in ("per-task", "stacked"):
-        message = f"--pr {mode}: stories are reviewed together, on one branch"
-        raise ConfigError(message, "Take: --pr per-run")
+    if loaded.settings.pr.mode == "per-task":
+        message = "--pr per-task: each story stands on those before it"
+        raise ConfigError(message, "Take: --pr stacked, or: --pr per-run")
     return _planned(invocation, story_defaults(loaded), work)
 
 
@@ -156,6 +158,7 @@ def _planned(
     plan = planned(
         "stories", work, invocation, loaded, backlog, terms=PlanTerms(_CHECK, heals=heals)
     )
+    plan = with_fallbacks(plan, invocation, PlanTerms(_CHECK))
     plan = replace(plan, briefing=replace(plan.briefing, stories=True))
     if work.skip_review or (work.review_agent is None and work.review_model is None):
         return sandboxed(plan)
@@ -163,7 +166,8 @@ def _planned(
     reviewer = planned(
         "stories", work, invocation, other, backlog, terms=PlanTerms(_CHECK, heals=True)
     )
-    return sandboxed(replace(plan, others=(reviewer,)))
+    roster = replace(plan.roster, reviewer=len(plan.agents))
+    return sandboxed(replace(plan, others=(*plan.others, reviewer), roster=roster))
 
 
 def _reviewers_settings(loaded: Loaded, work: StoryWork) -> Loaded:
@@ -192,6 +196,14 @@ def _cannot_commit(plan: Plan[StoryWork]) -> bool:
     if sandbox is None or sandbox.backend == DIRECT or not is_repository(plan.workspace):
         return False
     return sandbox.backend == "worktree" or not os.path.isdir(os.path.join(plan.workspace, ".git"))
+
+
+def ahead(
+    plan: Plan[StoryWork], stories: tuple[Task, ...], terms: StoryTerms, run: RunContext
+) -> list[str]:
+    """What is ahead of a run: by its list, and by earlier runs where there were enough."""
+    notes = [estimate(stories, terms)] if stories else []
+    return [*notes, *first_words(plan, run.name, run.before)]
 
 
 def estimate(tasks: tuple[Task, ...], terms: StoryTerms) -> str:

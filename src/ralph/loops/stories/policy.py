@@ -6,14 +6,24 @@ from functools import partial
 from ralph.kernel import rules
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import CompleteClaim
-from ralph.kernel.facts import Fact, Settled, Step
+from ralph.kernel.facts import CI, Fact, Settled, Step
 from ralph.kernel.limits import Limits
 from ralph.kernel.ports import Gate, Policy, Ports, Publish
 from ralph.kernel.prompt import cut_off, place
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.select import next_story, next_unreviewed
 from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.verdict import Boundary, Feedback, Park, Reason, Stop, Verdict
+from ralph.kernel.value import value
+from ralph.kernel.verdict import (
+    Boundary,
+    Continue,
+    Feedback,
+    Park,
+    Reason,
+    Stop,
+    Verdict,
+    is_interrupted,
+)
 from ralph.loops.stories.prompt import StoryTerms, filled, headed
 from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
 
@@ -48,6 +58,21 @@ class Desk:
         """The legal review of this turn, as JSON; "" if there was none."""
         return ""
 
+    def passed(self, state: RunState) -> bool:
+        """True if the story of this turn passes now, and did not before."""
+        return False
+
+    def send_back(self, state: RunState, why: str) -> None:
+        """Ask for changes to a story that has passed, as a review does."""
+
+
+@value
+class Publishing:
+    """How stories are published, if at all: each when it passes, or all when each is approved."""
+
+    publish: Publish | None = None
+    each: bool = False
+
 
 def reviewed(
     desk: Desk = Desk(),
@@ -57,7 +82,7 @@ def reviewed(
     terms: StoryTerms = StoryTerms(15),
     *,
     law: tuple[Gate, ...] = (),
-    publish: Publish | None = None,
+    publishing: Publishing = Publishing(),
 ) -> Policy:
     """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
     approved = AllApproved(terms.skip_review)
@@ -84,7 +109,7 @@ def reviewed(
         allowance=rules.allowance(limits),
         prepare=partial(prepare, desk),
         land=partial(land, desk),
-        settle=partial(settle, desk, publish),
+        settle=partial(settle, desk, publishing),
         notes=lambda case: CompleteClaim().near_misses(case.turn),
     )
 
@@ -93,6 +118,7 @@ def closing(limits: Limits, patience: rules.Patience, approved: AllApproved) -> 
     return (
         rules.interrupted,
         rules.unstartable,
+        *rules.next_agent(patience),
         rules.refused,
         rules.RateLimit(patience.max_wait),
         rules.UsedUp(limits),
@@ -149,16 +175,28 @@ def land(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
 
 
 def settle(
-    desk: Desk, publish: Publish | None, ports: Ports, state: RunState, verdict: Verdict
+    desk: Desk, publishing: Publishing, ports: Ports, state: RunState, verdict: Verdict
 ) -> Iterator[Fact]:
-    """Under every verdict, put back and commit what the agent may not touch. What is complete is
+    """Under every verdict, put back and commit what the agent may not touch. What has passed is
     published, and open again where CI says no."""
     if state.turn is not None and not state.step("correct"):
         yield Step(ports.clock.now(), "correct", detail=desk.correct(state))
     if state.turn is not None and not state.step("review"):
         yield Step(ports.clock.now(), "review", detail=desk.outcome(state))
-    if publish is None or not isinstance(verdict, Stop) or verdict.reason is not Reason.COMPLETED:
+    if publishing.publish is None or not _is_due(desk, publishing, state, verdict):
         return
-    answer = yield from publish(ports, state)
+    answer = yield from publishing.publish(ports, state)
+    if isinstance(answer, Continue) and publishing.each:
+        desk.send_back(state, "\n".join(told.text for told in answer.feedback))
     if answer is not None:
         yield Settled(ports.clock.now(), answer.stop if isinstance(answer, Park) else answer)
+
+
+def _is_due(desk: Desk, publishing: Publishing, state: RunState, verdict: Verdict) -> bool:
+    """True if something is to be published now. A story that CI has sent back is not passed any
+    more, and still to be settled."""
+    if not publishing.each:
+        return isinstance(verdict, Stop) and verdict.reason is Reason.COMPLETED
+    if is_interrupted(verdict) or state.turn is None:
+        return False
+    return state.step(CI) is not None or desk.passed(state)

@@ -1,5 +1,6 @@
 """The host's work on a list of stories around a turn (R, ADR 20)."""
 
+import copy
 import itertools
 import json
 import os
@@ -37,6 +38,7 @@ from ralph.review.stats import AUTO_APPROVED, Review
 
 # Gates that put something back.
 LAW = frozenset({"schema", "invariants", "transitions", "protect", "story list"})
+_LONGEST_FEEDBACK = 4000  # characters; the whole is in the prompt
 Listing = Mapping[str, Any]
 _ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -163,6 +165,26 @@ class StoryDesk(Desk):
         branch = (self.lists.after() or {}).get("branchName")
         return Review(name, outcome, story["reviewCount"], feedback, str(branch)).detail()
 
+    def passed(self, state: RunState) -> bool:
+        return _passes(self.lists.after(), state.task) and not _passes(
+            self.lists.before(state), state.task
+        )
+
+    def send_back(self, state: RunState, why: str) -> None:
+        """CI's word is a review of the host's: the story is to be mended and reviewed again."""
+        now = copy.deepcopy(self.lists.after())
+        if now is None or not _passes(now, state.task):
+            return
+        fields: dict[str, object] = {"passes": False}
+        if not self.lists.terms.skip_review:
+            fields |= {"reviewStatus": CHANGES_REQUESTED, "reviewFeedback": why[:_LONGEST_FEEDBACK]}
+        for story in now["userStories"]:
+            if story["id"] == state.task:
+                story.update(fields)
+        self._write(as_text(now))
+        self._commit(f"ralph: CI is red for {state.task} (iteration {state.iteration})", (TASKS,))
+        self.lists.let_stand()
+
     @property
     def _folder(self) -> Folder:
         return self.lists.folder
@@ -233,6 +255,10 @@ class StoryDesk(Desk):
         late = isinstance(count, int) and count >= self.lists.terms.review_cap
         approved = late and story.get("reviewStatus") == APPROVED
         return approved and isinstance(feedback, str) and feedback.startswith(AT_CAP)
+
+
+def _passes(listing: Listing | None, name: str) -> bool:
+    return listing is not None and stories_of(listing).get(name, {}).get("passes") is True
 
 
 @value

@@ -194,6 +194,8 @@ def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
     notes = [f"Task: {folder.project}/{folder.task} in {folder.path}"]
     if settings.sandbox is not None:
         notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
+    if settings.agent.fallbacks:
+        notes.append("A supervised task has one agent: `agent.fallbacks` is not for it.")
     if work.seen.wait is not None:
         notes.append(
             f"{folder.wait} stood there before this run and is ignored; to stop, touch it again."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from ralph.errors import RalphError
@@ -12,6 +12,7 @@ from ralph.kernel.tasks.task import Task
 from ralph.runner.kept import kept_plan
 from ralph.runner.loops import LOOPS
 from ralph.runner.plan import Loop, loop_named
+from ralph.runner.showing.forecasts import Forecasts
 from ralph.runner.showing.ladders import policies, words_by_name
 from ralph.settings.explain import secrets_in
 from ralph.settings.load import combine
@@ -34,7 +35,8 @@ def beside_of(run: Run, environ: Mapping[str, str]) -> Beside:
         except (OSError, RalphError, LookupError, *NONSENSE):  # a list or a plan of another time
             return ()
 
-    return Beside(asked_of(loop, work), kept["branch"], _rules(kept["loop"]), tasks, environ)
+    asked, rules = asked_of(loop, work), _rules(kept["loop"])
+    return Beside(asked, kept["branch"], rules, tasks, partial(Forecasts(), run), environ)
 
 
 def asked_of(loop: Loop | None, work: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from ralph.ui.paper.plots.svg import (
     ticks,
     whole_ticks,
 )
-from ralph.ui.paper.words import cost, cut, headline
+from ralph.ui.paper.words import cost, cut, headline, who
 from ralph.ui.recap.values import Point, Recap, TaskState
 
 HEAD = ("Run", "Outcome", "Tasks", "Iterations", "Time", "Cost", "Tokens", "Agent", "Not believed")
@@ -45,7 +45,7 @@ def row_of(recap: Recap) -> tuple[str, ...]:
         duration(spent.seconds),
         f"{cost(spent.dollars)}{uncounted}",
         f"{number(usage.all_input)} / {number(usage.output)}" if usage.all_input else "–",
-        ", ".join(filter(None, (recap.agent, recap.model))) or "–",
+        who(recap) or "–",
         str(claims) if claims else "–",
     )
 

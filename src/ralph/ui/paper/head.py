@@ -19,6 +19,7 @@ from ralph.ui.paper.markup import (
     tag,
 )
 from ralph.ui.paper.words import (
+    agents_words,
     cost,
     counts_by_task,
     cut,
@@ -28,6 +29,7 @@ from ralph.ui.paper.words import (
     mark,
     quoted,
     turn_words,
+    who,
 )
 from ralph.ui.recap.values import Recap, TaskState
 
@@ -38,11 +40,11 @@ _ASKED = 600  # characters
 def hero(recap: Recap, level: str) -> Markup:
     """The outcome, in large."""
     tone, words = headline(recap)
-    who = ", ".join(filter(None, (recap.agent, recap.model)))
+    agents = who(recap)
     about = [
         tag("span", "ralph ", cut(recap.command, 40)),
         tag("code", recap.run),
-        foreign(cut(who, 80)) if who else None,
+        foreign(cut(agents, 80)) if agents else None,
         clock(recap.started, "%-d %B %Y, %H:%M") if recap.started else None,
     ]
     return tag(
@@ -239,6 +241,7 @@ def _facts(recap: Recap) -> Iterator[tuple[str, str]]:
     yield "Ended", clock(recap.ended, "%Y-%m-%d %H:%M:%S %Z") if recap.ended else ""
     yield "Exit code", "" if recap.exit is None else str(recap.exit)
     yield "Cost", cost(recap.spent.dollars)
+    yield "Agents", "; ".join(agents_words(recap))
     yield "Asked of it, not heard yet", recap.pending
     yield "Journal", recap.journal
 

@@ -13,6 +13,7 @@ from ralph.ui.paper.markup import fit
 from ralph.ui.paper.words import (
     TASK_WORDS,
     against,
+    agents_words,
     cost,
     counts_by_task,
     cut,
@@ -22,6 +23,7 @@ from ralph.ui.paper.words import (
     said,
     telling,
     turn_words,
+    who,
     words_of,
 )
 from ralph.ui.recap.values import Iteration, PullRow, Recap, TaskRow, TaskState
@@ -176,9 +178,10 @@ def _figures(recap: Recap) -> Iterator[str]:
         told.append(f"{counted(spent.uncounted, 'turn')} of unknown cost")
     if usage.all_input:
         told.append(f"{number(usage.all_input)} tokens read, {number(usage.output)} written")
-    who = ", ".join(plain_words(each, 60) for each in (recap.agent, recap.model) if each)
-    yield f"{', '.join(told)}{f'; {who}' if who else ''}."
+    agents = plain_words(who(recap), 120)
+    yield f"{', '.join(told)}{f'; {agents}' if agents else ''}."
     yield ""
+    yield from _list("By agent", agents_words(recap))
 
 
 def _iterations(recap: Recap) -> Iterator[str]:

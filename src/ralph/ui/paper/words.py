@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ralph.kernel.value import replace, value
 from ralph.text.plain import first_line, one_line, shorten
-from ralph.text.words import money
+from ralph.text.words import counted, money
 from ralph.ui.paper.looks import DISBELIEVED, Look
 from ralph.ui.paper.markup import EMPTY, Markup, escaped, foreign, joined, tag
 from ralph.ui.recap.values import ItemKind, Iteration, Judgement, Recap, TaskState
@@ -64,6 +64,22 @@ def cut(text: str, most: int) -> str:
 
 def cost(dollars: float | None) -> str:
     return "–" if dollars is None else money(dollars)
+
+
+def who(recap: Recap) -> str:
+    """The agents that took turns, or the one that was to; "" where that is not known."""
+    names = [row.agent for row in recap.agents if row.agent]
+    return ", ".join(names if len(names) > 1 else filter(None, (recap.agent, recap.model)))
+
+
+def agents_words(recap: Recap) -> list[str]:
+    """What each agent did, where there were several."""
+    if len(recap.agents) < 2:
+        return []
+    return [
+        f"{cut(row.agent or 'unknown', 60)}: {counted(row.turns, 'turn')}, {cost(row.cost_usd)}"
+        for row in recap.agents
+    ]
 
 
 def said(judgement: Judgement) -> str:

@@ -35,6 +35,15 @@ class Change:
     done: int = 0
 
 
+@value
+class AgentTurn:
+    """What a turn of an agent has cost."""
+
+    agent: str
+    cost_usd: float | None
+    usage: Usage
+
+
 @dataclass
 class Draft:
     """An iteration as far as it is told."""
@@ -144,6 +153,7 @@ class Draft:
             person_notes=self.notes,
             tool_calls=self.turn.tools if self.turn else 0,
             tool_errors=self.turn.tool_errors if self.turn else 0,
+            agent=shown(self.launches[-1].who) if self.launches else "",
             stream=shown(self.launches[-1].stream) if self.launches else "",
             ending=ending,
             trouble=trouble,
@@ -170,6 +180,7 @@ class Chapter:
         self.doing: Launching | Checking | None = None  # the last fact, if something is under way
         self.drafts: dict[int, Draft] = {}
         self.changes: list[Change] = []
+        self.turns: list[AgentTurn] = []
         self.reviews: list[tuple[float, Review]] = []
         self.approved: set[str] = set()  # stories, by their last review here
         self.asked: list[Asked] = []
@@ -293,9 +304,12 @@ class Chapter:
             case Started():
                 change = Change(fact.time)
             case facts.Ended(turn=turn):
+                self.turns.append(AgentTurn(self.state.who, turn.cost_usd, turn.usage))
                 change = Change(fact.time, turn.cost_usd or 0.0, turn.usage)
             case facts.Step():
                 done = self._note_review(fact) if fact.key == "review" else 0
+                if fact.cost_usd or fact.usage != Usage():
+                    self.turns.append(AgentTurn(self.state.who, fact.cost_usd, fact.usage))
                 change = Change(fact.time, fact.cost_usd or 0.0, fact.usage, done)
             case facts.Settled() | facts.Returned():
                 done = len(self.state.done) - len(before.done)

@@ -11,11 +11,12 @@ from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.world import PAUSE, Signals
 from ralph.ui.closing import closing_of
+from ralph.ui.forecast_words import forecast_words
 from ralph.ui.recap import tables
 from ralph.ui.recap.beside import Beside
 from ralph.ui.recap.chapter import Change, Chapter, Draft
 from ralph.ui.recap.settled import settled_since
-from ralph.ui.recap.values import Diff, Iteration, Money, Recap, TaskRow
+from ralph.ui.recap.values import Diff, Iteration, Money, Outlook, Recap, TaskRow
 from ralph.ui.recap.words import judgement_of, shown
 from ralph.ui.status.listing import command_of, state_word
 from ralph.ui.status.report import (
@@ -114,6 +115,8 @@ class Gathered:
             problem=shown(seen.problem or _stays_paused(report)),
             wake_at=state.wakes if report.life is Life.WAITING else None,
             spent=_money(report),
+            agents=tuple(tables.agent_rows(self.chapters)),
+            forecast=_outlook(report, beside) if seen.live else None,
             done=_lines(closing.done),
             left=_lines(closing.left),
             yours=_lines(closing.yours),
@@ -264,6 +267,28 @@ def _money(report: Report) -> Money:
         limits.dollars,
         spent.uncounted,
         spent.usage,
+    )
+
+
+def _outlook(report: Report, beside: Beside) -> Outlook | None:
+    if report.started is None:
+        return None
+    workers = [worker.state for worker in report.workers]
+    found = beside.likely(report.started, report.state, workers)
+    if found is None:
+        return None
+    iterations, seconds, cost = (
+        None if each is None else (each.low, each.median, each.high)
+        for each in (found.iterations, found.seconds, found.cost_usd)
+    )
+    return Outlook(
+        forecast_words(found),
+        found.observations,
+        iterations,
+        seconds,
+        cost,
+        found.limit_holds,
+        (found.after.iterations, found.after.seconds, found.after.dollars),
     )
 
 

@@ -10,8 +10,9 @@ from ralph.kernel.tasks.task import ENDED, Mode, ReviewStatus, Status, Task
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Accept, Park, Stop
 from ralph.kernel.world import Request
-from ralph.ui.recap.chapter import Change, Chapter
+from ralph.ui.recap.chapter import AgentTurn, Change, Chapter
 from ralph.ui.recap.values import (
+    AgentRow,
     Diff,
     Iteration,
     Lane,
@@ -109,6 +110,17 @@ class TaskTable:
 
 def _is_open(task: Task) -> bool:
     return not task.aside and task.status not in ENDED and not task.passes
+
+
+def agent_rows(chapters: Iterable[Chapter]) -> Iterator[AgentRow]:
+    """The agents that took turns, in the order in which they first did."""
+    turns: dict[str, list[AgentTurn]] = {}
+    for turn in (turn for each in chapters for turn in each.turns):
+        turns.setdefault(turn.agent, []).append(turn)
+    for agent, of in turns.items():
+        costs = [turn.cost_usd for turn in of if turn.cost_usd is not None]
+        usage = sum((turn.usage for turn in of), Usage())
+        yield AgentRow(shown(agent), len(of), sum(costs) if costs else None, usage)
 
 
 def pull_rows(state: RunState) -> Iterator[PullRow]:

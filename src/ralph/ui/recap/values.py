@@ -124,6 +124,7 @@ class Iteration:
     tools: tuple[tuple[str, int, int], ...] = ()  # (name, calls, of these with an error)
     tool_calls: int = 0  # also where the stream was not read, and `tools` is not known
     tool_errors: int = 0
+    agent: str = ""  # that took the last turn, with its model
     stream: str = ""  # the path of what the agent printed
     ending: str = ""  # exited, cut, unstartable; "" while it works, and where no agent did
     trouble: str = ""  # why it was cut, failed or could not start
@@ -239,6 +240,31 @@ class Money:
 
 
 @value
+class AgentRow:
+    """What one of the run's agents did in it."""
+
+    agent: str  # with its model, where one was asked for
+    turns: int = 0
+    cost_usd: float | None = None
+    usage: Usage = Usage()
+
+
+@value
+class Outlook:
+    """What is likely left of a run, after the iterations that are over: eight times of ten it lies
+    between the first and the last of three numbers, and half the time below the one between. None
+    is what nobody can tell."""
+
+    words: str
+    observations: int  # earlier runs, tasks or stories by which this was found
+    iterations: tuple[float, float, float] | None = None
+    seconds: tuple[float, float, float] | None = None
+    cost_usd: tuple[float, float, float] | None = None
+    limit_holds: bool | None = None  # None: that is uncertain
+    after: tuple[int, float, float] = (0, 0.0, 0.0)  # iterations, seconds and dollars of those
+
+
+@value
 class Recap:
     """A run, whole."""
 
@@ -265,6 +291,8 @@ class Recap:
     wake_at: float | None = None
     pending: str = ""  # asked for and not heard yet: stop, stop-now, pause
     spent: Money = Money()
+    agents: tuple[AgentRow, ...] = ()  # those that took turns
+    forecast: Outlook | None = None  # of a run that goes on
     evidence: tuple[str, ...] = ()
     tree: str = ""
     commit: str = ""

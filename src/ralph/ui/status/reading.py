@@ -2,14 +2,16 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ralph.files.state_dir import lstat
+from ralph.journal.forecast import Forecast
 from ralph.journal.life import Account, Life
 from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, account_of, prompt_of, read_tail, workers_at
 from ralph.journal.spending import Sum
-from ralph.kernel.facts import Launching
+from ralph.kernel.facts import Launching, Started
+from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.processes.usage import ProcessTree, measure
@@ -20,10 +22,14 @@ from ralph.ui.status.report import Report
 _TAIL = 256 * 1024
 # The tasks that a run in that directory is for and that are not done; None where nobody can tell.
 Ahead = Callable[[Run, str], frozenset[str] | None]
+# What is likely left of a run, by its state and those of its workers; None where nobody can tell.
+Likely = Callable[[Run, Started | None, RunState, Sequence[RunState]], Forecast | None]
 Accounts = Callable[[Run], Account]  # who looks again and again need not read all of it each time
 
 
-def reports_of(runs: list[Run], now: float, ahead: Ahead) -> list[Report]:
+def reports_of(
+    runs: list[Run], now: float, ahead: Ahead, likely: Likely = lambda *_: None
+) -> list[Report]:
     """Everything about these runs; what their processes use is measured for all at once."""
     # What a worker's processes use is not known: they belong to the run that it works for.
     pids = {run.id: run.owner.pid for run in runs if run.owner and run.lead is None}
@@ -32,7 +38,10 @@ def reports_of(runs: list[Run], now: float, ahead: Ahead) -> list[Report]:
     for run in runs:
         at_work = workers_at(run.lead, account_of(run.lead).state) if run.lead else ()
         sent = next((sent.assignment for worker, sent in at_work if worker.id == run.id), None)
-        reports.append(report_of(run, now, trees.get(pids.get(run.id, 0)), sent=sent, ahead=ahead))
+        report = report_of(run, now, trees.get(pids.get(run.id, 0)), sent=sent, ahead=ahead)
+        workers = [worker.state for worker in report.workers]
+        forecast = likely(run, report.started, report.state, workers)
+        reports.append(replace(report, forecast=forecast))
     return reports
 
 

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, assert_never
 
+from ralph.journal.forecast import Forecast
 from ralph.journal.life import Account, Life, life_of
 from ralph.journal.way_on import WayOn, way_on
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
+from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
-from ralph.kernel.verdict import Accept, is_interrupted
+from ralph.kernel.verdict import Accept, Bench, is_interrupted
 from ralph.kernel.world import NOTE, PAUSE, STOP, STOP_NOW, Request, Signals
 from ralph.text.plain import clean, columns, one_line, safe, shorten
 from ralph.text.words import counted, duration, money, number
@@ -25,6 +27,7 @@ from ralph.ui.closing import (
     proof_dict,
     proof_words,
 )
+from ralph.ui.forecast_words import forecast_dict, forecast_words
 from ralph.ui.lines import Briefing, Line, coming_time
 from ralph.ui.live.activity import Tally, with_workers
 from ralph.ui.replay import briefing_of, tidy
@@ -35,6 +38,7 @@ _LABEL = 11  # columns
 _LINE_SHOWN = 4096
 _NOTE_SHOWN = 200
 _NARROWEST = 20
+_EVER = float("inf")
 _CUT = ("Task", "Last", "Workers", "Notes")  # words of others, of any length
 _TONES = {
     Life.RUNNING: Tone.CALL,
@@ -69,6 +73,7 @@ class Report:
     workers: "tuple[Report, ...]" = ()  # those who are at work for it, or were when it ended
     ahead: frozenset[str] | None = None  # the tasks of its list that are not done, where known
     asks: tuple[str, ...] = ()  # tasks that wait for an answer
+    forecast: Forecast | None = None  # what is likely left of it, where anybody has looked
 
     @property
     def live(self) -> bool:
@@ -107,6 +112,12 @@ class Report:
     @property
     def iteration(self) -> int:
         return self.spent.iterations if self.is_crew else self.state.iteration
+
+    @property
+    def benches(self) -> tuple[Bench, ...]:
+        """Its agents that are not asked now."""
+        over = self.state.stop is not None
+        return tuple(b for b in self.state.benches if not over and (b.until or _EVER) > self.now)
 
     @property
     def tally(self) -> Tally:
@@ -219,7 +230,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     if started:
         yield "Workspace", [Line(started.workspace)]
         model = f", model {started.model}" if started.model else ""
-        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
+        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}{_last_by(report)}")]
+        yield "Benched", [Line(bench_words(bench, report.now)) for bench in report.benches]
     if report.assignment:
         task = report.assignment
         title = f": {task.title}" if task.title else ""
@@ -235,6 +247,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
             [Line(_against(str(report.iteration), report.limits.iterations))],
         )
         yield "Spent", [Line(_spent_words(report))]
+    if report.forecast and (report.live or report.forecast.iterations):
+        yield "Forecast", [Line(forecast_words(report.forecast), _forecast_tone(report.forecast))]
     proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
     yield "SCM", list(owed_lines(state)) if state.stop is None else []
@@ -246,6 +260,19 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
         own = Line(f"ralph itself (pid {report.pid}): {_load_words(tree['ralph'])}")
         yield "Processes", [Line(below), own] if tree["processes"] else [own]
+
+
+def _last_by(report: Report) -> str:
+    """`; the last turn by codex`, where that is not the run's first agent."""
+    return f"; the last turn by {report.state.who}" if report.state.place else ""
+
+
+def bench_words(bench: Bench, now: float) -> str:
+    """`claude until 05:00:00 (4h left)`."""
+    if bench.until is None:
+        return f"{bench.agent}, for the rest of the run"
+    left = duration(bench.until - now)
+    return f"{bench.agent} until {coming_time(bench.until, now)} ({left} left)"
 
 
 def _asked_lines(report: Report) -> list[Line]:
@@ -358,6 +385,12 @@ def _spent_words(report: Report) -> str:
     return ", ".join(parts)
 
 
+def _forecast_tone(forecast: Forecast) -> Tone:
+    if forecast.iterations is None:
+        return Tone.FAINT
+    return Tone.NOTICE if forecast.limit_holds is False else Tone.PLAIN
+
+
 def _load_words(load: dict[str, Any]) -> str:
     return f"{load['cpu_percent']:.0f}% CPU, {number(load['rss_bytes'])}B"
 
@@ -390,21 +423,21 @@ def report_dict(report: Report) -> dict[str, Any]:
             "cost_usd": limits.dollars,
             "tasks": limits.tasks,
         },
+        "forecast": forecast_dict(report.forecast),
         "pid": report.pid,
         "resume": _resume_dict(report),
         "wake_at": state.wakes if report.life is Life.WAITING else None,
         **_steering_dict(report),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
+        "by": state.who or None,
+        "benched": [{"agent": b.agent, "until": b.until} for b in report.benches],
         "workspace": started.workspace if started else None,
         "started_at": started.time if started else None,
         "ended_at": state.time if stop else None,
         "evidence": list(stop.evidence) if stop else [],
         **proof_dict(state),
-        "findings": [
-            {"gate": f.gate, "code": f.code, "log": f.log or None, "text": safe(f.text)}
-            for f in state.findings
-        ],
+        "findings": [_finding_dict(finding) for finding in state.findings],
         "last_actions": list(report.last_actions),
         "tree": report.tree,
         "state_dir": report.directory,
@@ -413,6 +446,15 @@ def report_dict(report: Report) -> dict[str, Any]:
         # `total` is null where the list cannot be read, or the run is over: lists change.
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
+    }
+
+
+def _finding_dict(found: Finding) -> dict[str, Any]:
+    return {
+        "gate": found.gate,
+        "code": found.code,
+        "log": found.log or None,
+        "text": safe(found.text),
     }
 
 

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from ralph.journal.spending import LedgerEntry, Sum, sums_by, total
+from ralph.kernel.facts import with_model
 from ralph.text.words import counted, money, number
 from ralph.ui.style import aligned
 
@@ -27,7 +28,7 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
     recent = [entry for entry in entries if _day_of(entry) in days]
     names = list(dict.fromkeys(entry.run for entry in reversed(entries)))[:_RUNS]
     runs = [entry for entry in entries if entry.run in names]
-    everything = total(entries)
+    everything, agents = total(entries), sums_by(entries, _who)
     tokens = (
         f"{number(everything.usage.all_input)} tokens in, {number(everything.usage.output)} out"
     )
@@ -38,6 +39,7 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
         "",
         *_table(f"The last {_RUNS} runs", "run", sums_by(runs, attrgetter("run")), total(runs)),
         "",
+        *([*_table("By agent", "agent", agents, everything), ""] if len(agents) > 1 else []),
         f"In all since {day_of(entries[0].time)}: {in_all}",
         *([f"{untold}: + and ? stand for that. See agent.prices."] if everything.unknown else []),
     ]
@@ -52,11 +54,20 @@ def spending_dict(entries: Sequence[LedgerEntry]) -> dict[str, Any]:
         for run, entry in first.items()
     }
     days, runs = sums_by(entries, _day_of), sums_by(entries, attrgetter("run"))
+    agents = sums_by(entries, lambda entry: (entry.agent, entry.model))
     return {
         "days": [{"day": day, **_as_dict(sum_)} for day, sum_ in days.items()],
         "runs": [{"run": run, **origins[run], **_as_dict(sum_)} for run, sum_ in runs.items()],
+        "agents": [
+            {"agent": agent, "model": model, **_as_dict(sum_)}
+            for (agent, model), sum_ in agents.items()
+        ],
         "total": _as_dict(total(entries)),
     }
+
+
+def _who(entry: LedgerEntry) -> str:
+    return with_model(entry.agent, entry.model)
 
 
 def day_of(moment: float) -> str:

@@ -58,7 +58,11 @@ def _by_crew(
         invocations = _invocations(ours, display.console, board)
         signals = attention.quietly
         foreman = Foreman(invocations, plan, run_dir, before, signals=signals, tell=tell)
-        notes = (*lasting.notes, *reopened(plan, run_dir, before), *backlog_notes(plan))
+        notes = (
+            *lasting.notes,
+            *reopened(plan, run_dir, before),
+            *backlog_notes(plan, before, run_dir),
+        )
         display.introduce(plan, (*notes, *foreman.prepare()))
         recorder = Recorder(journal, [attention, *display.readers, *display.notices])
         state = first_state(plan, run_dir, "tasks", recorder, history)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ralph.errors import ForgeError
+from ralph.git.branch import branch_of
 from ralph.kernel.value import value
 from ralph.kernel.world import Signals
-from ralph.loops.backlog.parallel.worktrees import branch_of
 from ralph.loops.backlog.plan import TaskWork, is_apart
 from ralph.runner.plan import Plan
 from ralph.text.words import listed

@@ -158,7 +158,7 @@ class Foreman:
 
     def _history(self, sent: Assigned) -> History:
         journal = os.path.join(self._run_dir_of(sent), JOURNAL)
-        return recover(journal, self._plan.prices) if os.path.exists(journal) else History()
+        return recover(journal, self._plan.prices_of_all) if os.path.exists(journal) else History()
 
     def _plan_of(
         self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState, below: str
@@ -176,13 +176,11 @@ class Foreman:
         # What one worker writes is remembered, lest another takes it for its agent's.
         file = TaskFile(plan.workspace, witness=partial(note, plan.project))
         backlog = TaskBacklog(file, tree.task, test_command=work.backlog.test_command)
-        # A program that was named by its way from the project is another from a work tree.
-        program, *words = plan.command
-        program = os.path.join(plan.workspace, program) if "/" in program else program
+        first, *others = (_moved(one, tree.workspace) for one in plan.agents)
         return replace(
-            plan,
-            workspace=tree.workspace,
-            command=(program, *words),
+            first,
+            others=tuple(others),
+            paid=lambda: self.budget.spent,
             backlog=backlog,
             limits=bounds.within,
             work=replace(work, backlog=backlog, bounds=bounds, seat=seat),
@@ -191,6 +189,14 @@ class Foreman:
             lead=os.path.basename(self._run_dir),
             task=tree.task,
         )
+
+
+def _moved(plan: Plan[TaskWork], workspace: str) -> Plan[TaskWork]:
+    """The plan in a work tree, where a program that was named by its way from the project would be
+    another."""
+    program, *words = plan.command
+    program = os.path.join(plan.workspace, program) if "/" in program else program
+    return replace(plan, workspace=workspace, command=(program, *words))
 
 
 class _OneAtATime:

@@ -1,6 +1,5 @@
 """Work trees of workers: one for each task, on a branch of its own, in Ralph's state directory."""
 
-import hashlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any
 from ralph.errors import ConfigError, StateError
 from ralph.files.safe_open import remove_file
 from ralph.files.state_dir import write_atomically, writing_state
+from ralph.git.branch import slug
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.commit import in_one_line
 from ralph.git.checkpoint.work import Checkpoint
@@ -27,7 +27,6 @@ from ralph.loops.backlog.store.task_file import TaskFile
 
 _NOT_MERGED = "Not merged."  # says the commit that shows what could not be
 _BRANCHES = "refs/heads/ralph/"
-_LONGEST = 60
 _MOST_NAMES = 100
 _LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
 _OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
@@ -46,20 +45,6 @@ class TaskWorktree:
     def card(self) -> str:
         """The file that says whose it is."""
         return f"{self.top}.json"
-
-
-def slug(task: str) -> str:
-    """A task's id as the name of a directory and of a branch; no two ids have the same."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", task)[:_LONGEST].strip(".-")
-    plain = re.sub(r"\.{2,}|\.lock$", "-", plain)
-    if plain == task:
-        return plain
-    return f"{plain or 'task'}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"
-
-
-def branch_of(task: str) -> str:
-    """The branch of a task, here and where its pull request is."""
-    return f"ralph/{slug(task)}"
 
 
 class Worktrees:

@@ -17,6 +17,7 @@ from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.tasks import completion
 from ralph.kernel.tasks.task import Status, Task
 from ralph.kernel.value import value
+from ralph.loops.backlog.learning import size_of
 from ralph.text.timestamps import iso
 
 LARGEST_LINE = 4 << 20  # bytes
@@ -69,6 +70,7 @@ class TaskLine(msgspec.Struct, rename="camel", gc=False):
     external_url: str | None = None
     notes: str | list[Any] | None = None  # a list of what people wrote, in other tools
     spent: dict[str, Any] | None = None
+    estimate: Any = None
 
 
 # Where a task's line stands: its number, its first byte and the one behind its last, its createdAt.
@@ -228,6 +230,7 @@ def _task(line: TaskLine) -> Task:
         used=_used(line.spent) if line.spent and line.status in _BEGUN else _UNUSED,
         notes="\n".join(map(str, notes)) if isinstance(notes, list) else notes or "",
         saved=line.saved or "",
+        size=0.0 if line.estimate is None else size_of(line.estimate),
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph.agents.streams.dialects import parser_for
 from ralph.errors import ConfigError
@@ -20,8 +20,11 @@ from ralph.files.state_dir import ensure_ralph_dir, lstat
 from ralph.journal.run_id import timestamp
 from ralph.kernel.events import AgentEvent, ToolStart
 from ralph.loops.backlog.actions import KINDS, action_of
-from ralph.loops.backlog.learning import Lesson, lessons_of
+from ralph.loops.backlog.learning import Lesson, efforts_of, lessons_of
 from ralph.text.plain import first_line, plain
+
+if TYPE_CHECKING:
+    from ralph.journal.forecast import Effort
 
 PROGRESS = "progress.jsonl"
 LEARNING = "learning.jsonl"
@@ -107,6 +110,10 @@ class Records:
         self._newest, self._learned = newest, [*known, *reversed(new)]
         return tuple(self._learned[-most:])
 
+    def efforts(self) -> "tuple[Effort, ...]":
+        """What the newest tasks took."""
+        return efforts_at(self._path(LEARNING))
+
     def _objects(self, name: str, far: int, word: str) -> Iterator[Entry]:
         found = map(json_object, newest_first(self._path(name), far, word))
         return (entry for entry in found if entry)
@@ -148,6 +155,12 @@ def _shortened(entry: Mapping[str, Any]) -> Entry:
             for found in findings[:_MOST_FINDINGS]
         ]
     return short
+
+
+def efforts_at(path: str) -> "tuple[Effort, ...]":
+    """What the newest tasks took, by a `learning.jsonl`."""
+    objects = map(json_object, newest_first(path, _NEAR))
+    return efforts_of(data for data in objects if data)
 
 
 def actions_in(stream: str, dialect: str) -> dict[str, int]:

@@ -17,9 +17,9 @@ export function announce(words) {
 /**
  * What was used of what may be, as a bar if there is a limit.
  * @param {{label: string, value: string, used?: number | null, most?: number | null,
- *          limit?: string, hint?: string}} props
+ *          limit?: string, hint?: string, ahead?: number[] | null}} props
  */
-export function Meter({ label, value, used = null, most = null, limit = "", hint = "" }) {
+export function Meter({ label, value, used = null, most = null, limit = "", hint = "", ahead = null }) {
   const part = used !== null && most ? Math.min(used / most, 1) : null;
   const tone = part === null || part < 0.75 ? "accent" : part < 1 ? "warn" : "bad";
   return html`
@@ -31,9 +31,16 @@ export function Meter({ label, value, used = null, most = null, limit = "", hint
       ${part !== null &&
       html`<div class=${`bar tone-${tone}`} role="progressbar" aria-label=${label}
         aria-valuenow=${Math.round(part * 100)} aria-valuemin="0" aria-valuemax="100"
-        aria-valuetext=${`${value} of ${limit}`}><i style=${{ width: `${part * 100}%` }} /></div>`}
+        aria-valuetext=${`${value} of ${limit}`}><i style=${{ width: `${part * 100}%` }} />${ahead && most &&
+        html`<s style=${band(ahead, most)} />`}</div>`}
       ${hint && html`<div class="meter-hint">${hint}</div>`}
     </div>`;
+}
+
+/** Where a forecast sees the end, on the bar of a limit. @param {number[]} ends @param {number} most */
+function band(ends, most) {
+  const [from, to] = ends.map((end) => Math.min(end / most, 1) * 100);
+  return { left: `${Math.min(from, 98)}%`, width: `${Math.max(to - from, 2)}%` };
 }
 
 /** A command to type, and a button that copies it. @param {{text: string}} props */

@@ -9,6 +9,7 @@ export function Header({ recap, isWhole }) {
   const look = lookOf(recap.state);
   const seconds = useSeconds(recap);
   const { spent } = recap;
+  const ahead = endsOf(recap.forecast);
   const tokens = spent.usage.input + spent.usage.cache_read + spent.usage.cache_write;
   return html`
     <header class=${`run-head tone-${look.tone}`}>
@@ -23,18 +24,29 @@ export function Header({ recap, isWhole }) {
       ${recap.problem && html`<p class="told tone-bad"><${Said} text=${recap.problem} /></p>`}
       <div class="meters">
         <${Meter} label="Iterations" value=${String(spent.iterations)} used=${spent.iterations}
-          most=${spent.max_iterations} limit=${spent.max_iterations ? String(spent.max_iterations) : ""} />
+          most=${spent.max_iterations} limit=${spent.max_iterations ? String(spent.max_iterations) : ""}
+          ahead=${ahead.iterations} />
         <${Meter} label="Time" value=${duration(seconds)} used=${seconds} most=${spent.max_seconds}
-          limit=${spent.max_seconds ? duration(spent.max_seconds) : ""}
+          limit=${spent.max_seconds ? duration(spent.max_seconds) : ""} ahead=${ahead.seconds}
           hint=${spent.waited >= 1 ? `+ ${duration(spent.waited)} asleep` : ""} />
         <${Meter} label="Cost" value=${money(spent.dollars)} used=${spent.dollars} most=${spent.max_dollars}
-          limit=${spent.max_dollars ? money(spent.max_dollars) : ""}
+          limit=${spent.max_dollars ? money(spent.max_dollars) : ""} ahead=${ahead.cost}
           hint=${spent.uncounted ? `+ ${plural(spent.uncounted, "turn")} of unknown cost` : ""} />
         <${Meter} label="Tokens" value=${`${count(tokens)} in`} hint=${`${count(spent.usage.output)} out`} />
       </div>
+      ${recap.forecast && html`<p class=${`ahead${recap.forecast.limit_holds === false ? " tone-warn" : ""}`}>
+        <b>Forecast</b> <${Said} text=${recap.forecast.words} /></p>`}
       <${Facts} recap=${recap} />
       ${isWhole && html`<${Achieved} recap=${recap} />`}
     </header>`;
+}
+
+/** The least and the most that everything will likely come to, by amount. @param {any} forecast */
+function endsOf(forecast) {
+  /** @type {(left: number[] | null | undefined, at: number) => number[] | null} */
+  const ends = (left, at) => left ? [forecast.after[at] + left[0], forecast.after[at] + left[2]] : null;
+  const { iterations, seconds, cost_usd } = forecast || {};
+  return { iterations: ends(iterations, 0), seconds: ends(seconds, 1), cost: ends(cost_usd, 2) };
 }
 
 /** The working time, which goes on between two recaps. @param {any} recap */
