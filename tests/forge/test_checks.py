@@ -1,7 +1,7 @@
 """The checks of one commit: all of them, each once, and nobody else's."""
 
 import pytest
-from forge_support import bare, github, gitlab, head, push
+from forge_support import bare, forge, github, gitlab, head, push
 
 from kits.forge import (
     FakeForge,
@@ -20,7 +20,7 @@ from ralph.errors import ForgeError
 from ralph.forge.port import CheckState as State
 from ralph.text.redact import know
 
-__all__ = ["bare", "github", "gitlab", "head", "push"]
+__all__ = ["bare", "forge", "github", "gitlab", "head", "push"]
 
 
 def looked(forge: FakeForge, commit: str) -> list[tuple[str, State]]:
@@ -63,6 +63,7 @@ def test_check_runs_and_statuses_together(github: FakeForge, head: str) -> None:
         (Run("a", status="queued"), State.PENDING, ""),
         (Run("a", status="waiting"), State.PENDING, ""),
         (Run("a", "success", status="in_progress"), State.PENDING, ""),
+        (Run("a", status="completed"), State.PENDING, ""),
         (Run("a", "failure", title="3 problems"), State.FAILED, "3 problems"),
     ],
 )
@@ -77,6 +78,27 @@ def test_each_look_is_another_picture_and_the_last_one_stays(github: FakeForge, 
     assert looked(github, head) == []
     assert looked(github, head) == [("test", State.PENDING)]
     assert looked(github, head) == looked(github, head) == [("test", State.PASSED)]
+
+
+def test_what_has_not_changed_is_not_sent_again(github: FakeForge, head: str) -> None:
+    """Forges do not count such requests; the answer is the same as anew."""
+    page = pending("a"), pending("b"), pending("c")
+    github.ci("ralph/a", [page, page, [*page[:2], failed("c")], [*page[:2], failed("c")]])
+    github.page = 2
+    there = client(github)
+    looks = [[check.state for check in there.checks(head)] for _ in range(4)]
+    assert looks == [[State.PENDING] * 3] * 2 + [[State.PENDING] * 2 + [State.FAILED]] * 2
+    assert len(github.unchanged) == 3 + 2 + 3
+
+
+def test_a_page_that_was_added_is_seen(forge: FakeForge, head: str) -> None:
+    """The one before it is the same as it was."""
+    page = passed("a"), passed("b")
+    forge.ci("ralph/a", [page, [*page, failed("c")]])
+    forge.page = 2
+    there = client(forge)
+    assert [check.name for check in there.checks(head)] == ["a", "b"]
+    assert [check.name for check in there.checks(head)] == ["a", "b", "c"]
 
 
 def test_an_answer_about_another_commit_does_not_count(github: FakeForge, head: str) -> None:

@@ -150,7 +150,7 @@ def test_a_wrong_token(forge: FakeForge, slept: Slept) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "words", "remedy"),
     [
-        (403, {}, "refuses GET", "The token needs the scope"),
+        (403, {}, "refuses GET", "The token needs the scope "),
         (
             403,
             {"x-accepted-github-permissions": "pull_requests=write"},
@@ -300,6 +300,19 @@ def test_a_next_page_is_on_the_same_host(
     with pytest.raises(ForgeError, match="names a next page elsewhere"):
         client(github, slept.append).issues("acme/shop", ())
     assert elsewhere.seen == []
+
+
+def test_what_is_kept_is_bounded(
+    github: FakeForge, slept: Slept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forge_http, "_MOST_KNOWN", 3)
+    service = client(github, slept.append).service
+    for number in range(9):
+        service.get(f"repos/acme/shop?page={number}")
+        assert 0 < len(service.known) <= 3
+    monkeypatch.setattr(forge_http, "_LARGEST_KNOWN", 1)
+    service.get("repos/acme/shop?page=99")
+    assert not any("page=99" in url for url in service.known)
 
 
 # ------------------------------------------------------------------ bounds

@@ -36,8 +36,8 @@ Json = dict[str, Any]
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 LOGIN = "Type: gh auth login, or set GITHUB_TOKEN"
 RIGHTS = (
-    "the scope repo; a fine-grained one: Contents, Pull requests and Issues to read and write, "
-    "Checks, Commit statuses and Actions to read"
+    "the scope repo, as that of gh auth login or a classic one; a fine-grained one needs Contents, "
+    "Pull requests and Issues to write, and may not be able to read check runs at all"
 )
 _ENDED = {
     "success": CheckState.PASSED,
@@ -337,7 +337,8 @@ def _not_merged(error: ForgeError, number: int, commit: str) -> ForgeError:
 def _check(run: Json) -> Check:
     conclusion = text(run, "conclusion")
     state = _ENDED.get(conclusion, CheckState.FAILED)
-    state = state if text(run, "status") == "completed" else CheckState.PENDING
+    ended = text(run, "status") == "completed" and conclusion  # which may come a moment later
+    state = state if ended else CheckState.PENDING
     title = plain(text(run, "output", "title"))
     usual = ("success", "failure", "")
     said = ": ".join(filter(None, ("" if conclusion in usual else conclusion, title)))

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
@@ -30,6 +31,8 @@ _ERROR_SIZE = 1 << 20
 _CHUNK = 1 << 16
 _MOST_PAGES = 400
 _MOST_REDIRECTS = 5
+_MOST_KNOWN, _LARGEST_KNOWN = 64, 1 << 20  # answers, bytes
+_UNCHANGED = 304
 _MOVED = (301, 302, 303, 307, 308)
 
 
@@ -63,6 +66,8 @@ class Service:
     login: str = ""  # what to type to get in
     rights: str = ""  # that a token needs
     sleep: Callable[[float], None] = time.sleep
+    # Answers by their addresses: one that is still true costs nothing of the forge's limit.
+    known: dict[str, Answer] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:  # noqa: ANN401  JSON
         return self.ask("GET", path).found
@@ -100,15 +105,23 @@ class Service:
         headers = {"User-Agent": "ralph", **self.headers}
         headers |= {"Content-Type": "application/json"} if data is not None else {}
         headers |= {"Authorization": self.authorization} if self.authorization else {}
+        known = self.known.get(url) if method == "GET" and not tail else None
+        headers |= {"If-None-Match": known.headers["etag"]} if known else {}
+        first = url
         for _ in range(_MOST_REDIRECTS):
             request = urllib.request.Request(  # noqa: S310  `address` and `_target` have checked it
                 url, data, headers, method=method
             )
             try:
-                with _opener(url).open(request, timeout=_SILENCE) as answer:
-                    return self._answer(answer, tail)
+                with _opener(url).open(request, timeout=_SILENCE) as opened:
+                    answer = self._answer(opened, tail)
+                if method == "GET" and not tail:
+                    self._remember(first, answer)
+                return answer
             except urllib.error.HTTPError as error:
                 with error:
+                    if error.code == _UNCHANGED and known is not None:
+                        return known
                     if error.code not in _MOVED:
                         raise self._refusal(method, url, error) from None
                     target = self._target(method, url, error)
@@ -120,6 +133,16 @@ class Service:
                 headers = {"User-Agent": headers["User-Agent"]}
             url = target
         raise ForgeError(f"{self.name} sends from one address to the next, without an end")
+
+    def _remember(self, url: str, answer: Answer) -> None:
+        """Keep an object. A list is none: its page may stay the same while a next one is added."""
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+        is_small = isinstance(answer.found, dict) and len(answer.body) <= _LARGEST_KNOWN
+        if answer.headers.get("etag") and is_small:
+            self.known[url] = answer
+        else:
+            self.known.pop(url, None)
 
     def _answer(self, answer: Any, tail: int) -> Answer:  # noqa: ANN401  urllib's
         body = self._read(answer, _LARGEST_LOG if tail else _LARGEST, tail)
@@ -209,8 +232,9 @@ class Service:
             return f"{self.name} does not let in {known}: {said}", self.login
         if status == 403:
             sso = headers.get("x-github-sso", "").partition("url=")[2].partition(";")[0]
-            needs = headers.get("x-accepted-github-permissions") or self.rights
-            needs = f"The token needs {plain(needs)}" if self.authorization else self.login
+            asked = plain(headers.get("x-accepted-github-permissions", ""))
+            needs = ": ".join(filter(None, (asked, self.rights)))
+            needs = f"The token needs {needs}" if self.authorization else self.login
             remedy = f"Authorize the token for single sign-on: {plain(sso)}" if sso else needs
             return f"{self.name} refuses {what}: {said}", remedy
         if status == 404:

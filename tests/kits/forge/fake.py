@@ -1,5 +1,6 @@
 """The forge itself: what it knows, its server, and how it misbehaves."""
 
+import hashlib
 import json
 import subprocess
 import threading
@@ -109,6 +110,7 @@ class FakeForge:
         self.teams = ["reviewers"]
         self.no_labels: list[str] = []  # that it refuses
         self.drafts = True  # whether it knows of drafts
+        self.unchanged: list[str] = []  # what was asked for again, and was the same
         self.page = 100  # at most so many on one page, whatever is asked for
         self.lock = threading.RLock()
         self.logs: dict[int, str] = {}
@@ -292,7 +294,15 @@ class FakeForge:
                     self._reply(sent, authorization, elsewhere)
                 handler.send(trouble.reply)
                 return
-        handler.send(self._reply(sent, authorization, elsewhere))
+        reply = self._reply(sent, authorization, elsewhere)
+        if sent.method == "GET" and reply.status == 200 and not elsewhere:
+            mark = f'W/"{hashlib.sha256(json.dumps(reply.body).encode()).hexdigest()}"'
+            same = handler.headers.get("if-none-match") == mark
+            self.unchanged += [sent.path] * same
+            reply = Reply(
+                304 if same else 200, None if same else reply.body, {**reply.headers, "ETag": mark}
+            )
+        handler.send(reply)
 
     def _next_trouble(self, what: str) -> Trouble | None:
         for trouble in self._troubles:
