@@ -261,12 +261,12 @@ class GitHub:
                     yield Check(f"({name})", CheckState.PENDING, said="more is to come")
 
     def _some(self, path: str) -> Iterator[object]:
-        """The pages of what is good to know; none where the token may not see it, or a forge that
-        only speaks like GitHub has no such thing."""
+        """The pages of what is good to know; none at a forge that only speaks like GitHub and has
+        no such thing."""
         try:
             yield from self.service.pages(path)
         except ForgeError as error:
-            if error.status not in _REFUSED or error.retry_after is not None:
+            if error.status not in (404, 410):
                 raise
 
     # ---------------------------------------------------------------- issues
