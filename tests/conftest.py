@@ -165,7 +165,7 @@ def quiet_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where a ralph that a test starts finds itself compiled, once for all workers."""
     base = tmp_path_factory.getbasetemp()
     return str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "pycache")
@@ -231,7 +231,7 @@ def guarded(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     quiet_path: str,
-    compiled: str,
+    bytecode: str,
     numbered: str,
 ) -> Iterator[None]:
     """Gives the test a world of its own, and fails it if it reaches beyond."""
@@ -244,7 +244,7 @@ def guarded(
         monkeypatch.setenv(name, os.path.join(own, directory))
     monkeypatch.setenv("PATH", quiet_path)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", compiled)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", bytecode)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
