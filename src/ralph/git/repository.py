@@ -514,7 +514,7 @@ def _pack(trees: list[bytes]) -> bytes:
         while size:
             parts.append(bytes([low | 128]))
             size, low = size >> 7, size & 127
-        parts += bytes([low]), zlib.compress(data, 1)
+        parts += bytes([low]), zlib.compress(data, 0)  # git does it anew
     return b"".join(parts)
 
 
