@@ -164,6 +164,13 @@ def quiet_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return os.pathsep.join(without_agents(directory, tmp_path_factory) for directory in unique)
 
 
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where a ralph that a test starts finds itself compiled, once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    return str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "pycache")
+
+
 def without_agents(directory: str, factory: pytest.TempPathFactory) -> str:
     """The directory itself, or one of links to everything in it that is not an agent."""
     names = set(os.listdir(directory))
@@ -224,6 +231,7 @@ def guarded(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     quiet_path: str,
+    bytecode: str,
     numbered: str,
 ) -> Iterator[None]:
     """Gives the test a world of its own, and fails it if it reaches beyond."""
@@ -235,9 +243,8 @@ def guarded(
     for name, directory in HOME_DIRECTORIES.items():
         monkeypatch.setenv(name, os.path.join(own, directory))
     monkeypatch.setenv("PATH", quiet_path)
-    # A ralph that a test starts need not be compiled each time.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp() / "pycache"))
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", bytecode)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")

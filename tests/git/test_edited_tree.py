@@ -71,6 +71,15 @@ def test_it_is_what_an_index_of_all_files_would_give(
         tree = expected
 
 
+def test_a_folder_may_hold_thousands(repository: Repository, tmp_path: Path) -> None:
+    blob = repository.identifier("hash-object", "-w", "--stdin", stdin=b"x")
+    many = {f"x/file-{number}": ("100644", blob) for number in range(3000)}
+    tree = repository.edited(repository.empty, many)
+    assert tree == by_index(repository, tmp_path, repository.empty, many)
+    other = {"x/file-77": (NOTHING, repository.place.zeros), "x/file": ("100755", blob)}
+    assert repository.edited(tree, other) == by_index(repository, tmp_path, tree, other)
+
+
 def test_a_whole_folder_is_put_in_and_taken_out(repository: Repository) -> None:
     blob = repository.identifier("hash-object", "-w", "--stdin", stdin=b"x")
     folder = repository.edited(repository.empty, {"x/y": ("100644", blob)})

@@ -164,6 +164,18 @@ def test_what_looks_at_a_class_sees_its_arguments() -> None:
     assert New(1) == New(x=1, z=[])
 
 
+def test_a_class_that_extends_one_may_ask_for_its_init_first() -> None:
+    @value
+    class Base:
+        x: int
+
+    class Seven(Base):
+        def __init__(self) -> None:
+            super().__init__(7)
+
+    assert Seven().x == 7
+
+
 @pytest.mark.parametrize(
     ("args", "named"),
     [((), {}), ((1, 2, 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1}), ((), {"y": 1})],

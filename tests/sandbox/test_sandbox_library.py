@@ -228,7 +228,7 @@ def test_direct_undoes_nothing_and_says_so(project: Path) -> None:
         ({"backend": "worktree"}, "worktree cannot keep a command off", 'network="on"'),
         ({"backend": "srt"}, "srt cannot be used", "ralph sandbox probe"),
         ({"backend": "sbx"}, "sbx cannot be used", "ralph sandbox probe"),
-        ({"project": "/no/where"}, "/no/where is not a directory", "-C DIR"),
+        ({"project": "/no/where"}, "/no/where is not a directory", "Name the project's directory."),
         ({"show": ["~/.nowhere"]}, ".nowhere", ""),
     ],
 )

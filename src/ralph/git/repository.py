@@ -64,7 +64,7 @@ _ON_BRANCH = re.compile(rb"ref: (refs/heads/[^.\s][^\s]*)\n")
 NOTHING = "000000"  # the mode of a file that is not there
 _TREE = "040000"
 LINK = "160000"  # the mode of a repository in a tree
-_KINDS = {_TREE: "tree", LINK: "commit"}
+_PACKED_TREE = 2 << 4
 NO_INDEX = "/proc/none"  # git would read all of its own first, also where it needs none of it
 Entry = tuple[str, str]  # mode and object
 _LOOSE = 1000  # objects that are worth a pack
@@ -392,55 +392,46 @@ class Repository:
         above them are read and written: an index would hold all files."""
         if not entries:
             return tree
-        folders: dict[str, dict[str, Entry]] = {}
+        folders: dict[str, dict[str, Entry]] = {"": {}}
         for path in entries:
             while path := os.path.dirname(path):
                 folders.setdefault(path, {})
-        if folders:
+        listed = self.names("ls-tree", "-z", tree, index=NO_INDEX)
+        if len(folders) > 1:
             words = ("--literal-pathspecs", "ls-tree", "-z", "-t", tree, "--")
-            listed = self.names(*words, *(f"{folder}/" for folder in folders), index=NO_INDEX)
-            for line in listed:
-                fields, _, path = line.partition("\t")
-                if folder := os.path.dirname(path):
-                    mode, _, identifier = fields.split(" ")
-                    folders[folder][os.path.basename(path)] = mode, identifier
-        top = self.ask("ls-tree", "-z", tree, index=NO_INDEX)
-        return self._written(folders, entries, top)
+            inner = (f"{folder}/" for folder in folders if folder)
+            listed += self.names(*words, *inner, index=NO_INDEX)
+        for line in listed:
+            fields, _, path = line.partition("\t")
+            folder, _, name = path.rpartition("/")
+            mode, _, identifier = fields.split(" ")
+            folders[folder][name] = mode, identifier
+        return self._written(folders, entries)
 
-    def _written(
-        self, folders: dict[str, dict[str, Entry]], entries: Mapping[str, Entry], top: bytes
-    ) -> str:
-        """Write these folders with the entries, from the innermost up; the tree of the top."""
+    def _written(self, folders: dict[str, dict[str, Entry]], entries: Mapping[str, Entry]) -> str:
+        """Write these folders with the entries, from the innermost up; the tree of the top. As a
+        pack: `git mktree` would look at every object that a folder names."""
         import hashlib
 
         kind = hashlib.sha1 if len(self.place.zeros) == 40 else hashlib.sha256
-        above: dict[str, dict[str, Entry]] = {folder: {} for folder in ("", *folders)}
         for path, entry in entries.items():
-            folder, name = os.path.split(path)
-            above[folder][name] = entry
-        batch = []
-        for folder in sorted(folders, key=lambda path: -path.count("/")):
-            held = {**folders[folder], **above[folder]}
-            held = {name: entry for name, entry in held.items() if entry[0] != NOTHING}
-            rows = sorted(
-                (os.fsencode(n) + b"/" * (m == _TREE), m, i) for n, (m, i) in held.items()
-            )
-            data = b"".join(
-                b"%o %s\0%s" % (int(mode, 8), named.rstrip(b"/"), bytes.fromhex(identifier))
-                for named, mode, identifier in rows
-            )
-            name = os.path.basename(folder)
+            folder, _, name = path.rpartition("/")
+            folders[folder].pop(name, None)
+            if entry[0] != NOTHING:
+                folders[folder][name] = entry
+        trees, made = [], ""
+        for folder in sorted(folders, key=len, reverse=True):  # the top is the last
+            data = _tree(folders[folder])
             made = kind(b"tree %d\0%s" % (len(data), data)).hexdigest()
-            new = (_TREE, made) if held else (NOTHING, "")
-            before = above[os.path.dirname(folder)].get(name, (NOTHING, ""))
-            # A folder that was emptied may have become a file.
-            above[os.path.dirname(folder)][name] = new if held else before
-            batch.append(nul_joined(map(_row, held, held.values())))
-        # Git sorts the last and names it: it may hold thousands that are as they were.
-        text = b"\0".join((*batch, _without(top, above[""])))
-        text += nul_joined(_row(n, e) for n, e in above[""].items() if e[0] != NOTHING)
-        said = self.ask("mktree", "-z", "--missing", "--batch", stdin=text + b"\0")
-        return said.decode().split()[-1]
+            trees.append(data)
+            above, _, name = folder.rpartition("/")
+            if data:
+                folders[above][name] = _TREE, made
+            elif folder not in entries:  # else it has become a file
+                folders[above].pop(name, None)
+        pack = _pack(trees)
+        self.ask("unpack-objects", "-q", stdin=pack + kind(pack).digest())
+        return made
 
     def commit(self, tree: str, parents: Iterable[str], what: str) -> str:
         """A commit of a tree, on no branch."""
@@ -504,24 +495,27 @@ def _change(words: str, path: str) -> TreeChange:
     return TreeChange(path, mode, identifier, old_mode, old_identifier)
 
 
-def _row(name: str, entry: Entry) -> str:
-    """An entry as `git mktree` reads it."""
-    mode, identifier = entry
-    return f"{mode} {_KINDS.get(mode, 'blob')} {identifier}\t{name}"
+def _tree(entries: Mapping[str, Entry]) -> bytes:
+    """A folder as git keeps it, which sorts by names, those of folders with a slash."""
+    rows = [(os.fsencode(name) + b"/" * (m == _TREE), m, i) for name, (m, i) in entries.items()]
+    return b"".join(
+        b"%s %s\0%s" % (mode.lstrip("0").encode(), name.rstrip(b"/"), bytes.fromhex(identifier))
+        for name, mode, identifier in sorted(rows)
+    )
 
 
-def _without(listing: bytes, names: Iterable[str]) -> bytes:
-    """What `git ls-tree -z` prints, without the entries of these names."""
-    for name in names:
-        row = b"\t" + os.fsencode(name) + b"\0"
-        at = listing.find(row)
-        while at >= 0:
-            begin = listing.rfind(b"\0", 0, at) + 1
-            if b"\t" not in listing[begin:at]:  # else it is the end of another name
-                listing = listing[:begin] + listing[at + len(row) :]
-                break
-            at = listing.find(row, at + 1)
-    return listing
+def _pack(trees: list[bytes]) -> bytes:
+    """A pack of trees, but for the checksum at its end."""
+    import zlib
+
+    parts = [b"PACK", (2).to_bytes(4, "big"), len(trees).to_bytes(4, "big")]
+    for data in trees:
+        size, low = len(data) >> 4, len(data) & 15 | _PACKED_TREE
+        while size:
+            parts.append(bytes([low | 128]))
+            size, low = size >> 7, size & 127
+        parts += bytes([low]), zlib.compress(data, 0)  # git does it anew
+    return b"".join(parts)
 
 
 def hidden_in(listing: bytes) -> list[str]:

@@ -63,9 +63,10 @@ class _Later:
     def __set_name__(self, cls: type, name: str) -> None:
         self._cls, self._name = cls, name
 
-    def __get__(self, instance: object, _: type) -> Any:  # noqa: ANN401
-        setattr(self._cls, self._name, self._make(self._cls))
-        return getattr(self._cls if instance is None else instance, self._name)
+    def __get__(self, instance: object, owner: type) -> Any:  # noqa: ANN401
+        made = self._make(self._cls)
+        setattr(self._cls, self._name, made)
+        return made.__get__(instance, owner) if isinstance(made, FunctionType) else made
 
 
 def _fields(plain: Any, cls: Any) -> Any:  # noqa: ANN401

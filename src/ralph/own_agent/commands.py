@@ -1,7 +1,6 @@
 """Runs commands for a model: with a time limit, no terminal, and an output that stays small."""
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 
 from ralph.agents.providers import KEYS
@@ -11,6 +10,7 @@ from ralph.kernel.verdict import Cut
 from ralph.own_agent.files import Denied
 from ralph.processes.child import Command, Starter
 from ralph.processes.interpreters import LANGUAGES, python_of, typescript_runner
+from ralph.processes.which import which
 from ralph.text.words import duration
 
 MOST = 30_000  # characters of an output that the model is shown
@@ -70,7 +70,7 @@ class Ran:
 
 
 def shell(environ: Mapping[str, str]) -> str:
-    return shutil.which("bash", path=environ.get("PATH")) or "sh"
+    return which("bash", environ.get("PATH")) or "sh"
 
 
 def of_commands(environ: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 
 from ralph.errors import ConfigError
+from ralph.processes.which import which
 
 LANGUAGES = ("python", "typescript")
 _PATIENCE = 20.0  # seconds
@@ -29,7 +29,7 @@ def python_of(project: str, path: str) -> str:
     own = os.path.join(project, ".venv", "bin", "python")
     if os.access(own, os.X_OK):
         return own
-    return shutil.which("python3", path=path) or sys.executable or "python3"
+    return which("python3", path) or sys.executable or "python3"
 
 
 def typescript_runner(path: str, ask: Callable[[str], str] | None = None) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def typescript_runner(path: str, ask: Callable[[str], str] | None = None) -> tup
 
 def version_of(program: str, path: str) -> str:
     """What a program on this PATH prints for `--version`; "" where there is none."""
-    found = shutil.which(program, path=path)
+    found = which(program, path)
     if found is None:
         return ""
     try:

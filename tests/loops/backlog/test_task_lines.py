@@ -223,6 +223,17 @@ def test_updates_of_an_id_that_was_used_twice_are_compacted_too(workspace: Path)
     assert data_of(file) == before
 
 
+def test_a_long_list_is_written_anew_once_a_hundredth_is_superseded(workspace: Path) -> None:
+    """Else each task of a long run takes longer than the one before."""
+    file = file_of(workspace, *({"id": f"t{number}"} for number in range(200)))
+    path = workspace / ".ralph" / "tasks.jsonl"
+    for lines in (201, 200):
+        file.update("t7", lambda old: {"priority": old.get("priority", 0) + 1})
+        file.compact()
+        assert len(path.read_bytes().splitlines()) == lines
+    assert file.needed("t7")["priority"] == 2
+
+
 def test_compaction_keeps_the_order_of_tasks_without_a_date(workspace: Path) -> None:
     """ADR 21: among equals the first in the file comes first, whatever was updated."""
     file = file_of(workspace, *({"id": name} for name in "abcd"))

@@ -225,9 +225,9 @@ def real_project(project: str) -> str:
     """The real path of a sandbox's project. ConfigError if it is no directory."""
     real = os.path.realpath(project)
     if not os.path.isdir(real):
-        raise ConfigError(f"{project} is not a directory", "Name the project's directory: -C DIR")
+        raise ConfigError(f"{project} is not a directory", "Name the project's directory.")
     if real == "/":
-        raise ConfigError("the whole system cannot be a project", "Go to the project's directory.")
+        raise ConfigError("the whole system cannot be a project", "Name the project's directory.")
     return real
 
 

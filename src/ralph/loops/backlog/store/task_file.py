@@ -28,7 +28,7 @@ from ralph.text.timestamps import iso
 
 NAME = ".ralph/tasks.jsonl"
 _LARGEST = 1 << 30  # bytes
-_LONG = 10_000  # tasks: to write such a list takes a while
+_SUPERSEDED = 100  # one line of so many: to write a list anew takes longer, the longer it is
 _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PATIENCE = 30.0  # seconds for others to finish writing
 _MOMENT = 1.0  # seconds for a line that may be written just now
@@ -222,14 +222,14 @@ class TaskFile:
         return frozenset((*self._lines.tasks, *self._lines.broken))
 
     def compact(self) -> None:
-        """Remove superseded lines, once that is worth it in a long list. Broken lines and ids that
+        """Remove superseded lines, in a long list once they are several. Broken lines and ids that
         were used twice stay as they are."""
         if not os.path.lexists(self.path):
             return
         with self._locked() as file:
             self.load()
             old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
-            if old and (all_tasks < _LONG or old * 100 >= all_tasks):
+            if old and old * _SUPERSEDED >= all_tasks:
                 compacted = self._lines.compacted()
                 self._replace(file, compacted.data)
                 self._lines, self._seen, self._listing = compacted, None, None
