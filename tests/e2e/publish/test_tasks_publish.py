@@ -284,12 +284,13 @@ def test_neither_agent_nor_checks_can_speak_for_ci(shop: Shop) -> None:
     assert (shop.notes / "rail").read_text().strip() == ""
 
 
+@pytest.mark.slow
 def test_the_forge_may_be_busy(shop: Shop) -> None:
     """A secondary limit and a broken answer are waited out."""
     shop.settings(ci=QUICK)
     shop.tasks(TWO[0])
     shop.forge.ci("*", [[passed("build")]])
-    shop.forge.trouble("POST /repos", status=403, headers={"Retry-After": "12"})
+    shop.forge.trouble("POST /repos", status=403, headers={"Retry-After": "11"})
     shop.forge.trouble("check-runs", status=502, times=2)
     done = shop.run(WORK, "--pr", "stacked")
     assert done.code == 0, done.err
