@@ -342,7 +342,7 @@ def _check(run: Json) -> Check:
     title = plain(text(run, "output", "title"))
     usual = ("success", "failure", "")
     said = ": ".join(filter(None, ("" if conclusion in usual else conclusion, title)))
-    kind = "job" if text(run, "app", "slug") == _ACTIONS else "run"
+    kind = "job" if text(run, "app", "slug") in ("", _ACTIONS) else "run"
     # The check run of an Actions job has the job's number.
     log = f"{kind}/{number(run, 'id')}"
     url = text(run, "html_url") or text(run, "details_url")
