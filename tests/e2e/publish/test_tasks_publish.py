@@ -170,6 +170,8 @@ def test_a_pull_request_of_its_own_holds_one_task(shop: Shop) -> None:
     assert shop.git("symbolic-ref", "--short", "HEAD").strip() == "main"
     files = shop.forge.git("ls-tree", "--name-only", "ralph/T2").split()
     assert files == ["README", "T2.txt"], "neither another task's work nor Ralph's records"
+    files = shop.forge.git("ls-tree", "--name-only", "ralph/T3").split()
+    assert files == ["README", "T1.txt", "T3.txt"]
     assert shop.statuses() == dict.fromkeys(("T1", "T2", "T3"), "done")
     assert len(shop.git("worktree", "list").splitlines()) == 1
     told = json.loads(ralph("status", "--json").out)
