@@ -391,7 +391,7 @@ def test_hostile_words_do_not_reach_the_terminal_or_the_list(project: Project) -
     assert (set(record), record["id"], record["title"]) == (names, "T-001", "Red alert")
     assert record["description"] == "back\nok"
     assert "`rm -rf ~` is refused by the guard" in done.out
-    assert "not the agent's to say: evidence, source" in done.out
+    assert "no part of a plan: evidence, source" in done.out
 
 
 def test_what_cannot_be_checked_here_is_said(project: Project) -> None:
