@@ -149,7 +149,7 @@ class OnceMore:
 
 def _notes(propose: Propose, case: Case) -> tuple[str, ...]:
     """Why the agent is asked once more; at the end the verdict says it."""
-    if case.turn.failed or case.state.iteration >= TURNS:
+    if case.turn.failed or case.state.iteration >= TURNS or rules.Asks()(case):
         return ()
     proposal = propose(case)
     said = f"Nothing of the answer can be used: {proposal.objections}"
