@@ -233,6 +233,7 @@ def test_where_nothing_can_be_used_it_says_why(
     assert done.code == code
     assert words in done.err
     assert ("Nothing of the answer can be used" in done.err) is (code == 1), "not of a question"
+    assert ('ralph tasks plan "GOAL"  # with the answer' in done.err) is (code == 3)
     (told,) = done.objects
     assert (told["type"], told["exit"]) == ("stop", code)
     assert (told["iterations"] > 0, os.path.exists(told["log"])) == (True, True)
