@@ -78,8 +78,13 @@ while IFS= read -r one; do command+=("$one"); done < <(lines "$ARGS")
 # Without pull requests nobody needs the token; with them Ralph keeps it from the agent.
 [ -z "$PR" ] || export GITHUB_TOKEN="$TOKEN" GH_TOKEN="$TOKEN"
 unset PROMPT PROMPT_FILE TASKS LABEL AGENT MODEL MAX_ITERATIONS MAX_TIME MAX_COST PR BASE DRAFT ARGS TOKEN ACTION
+# What the agent says is no command to GitHub; and nobody below can name the files that would set
+# the PATH, the environment or the outputs of the steps that follow.
+mute="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+echo "::stop-commands::$mute"
+hidden=(-u GITHUB_ENV -u GITHUB_PATH -u GITHUB_OUTPUT -u GITHUB_STATE -u GITHUB_STEP_SUMMARY)
 # A job that is cancelled gets an INT, seconds later a TERM: Ralph ends its turn, then cuts it off.
-"$ralph" "${command[@]}" --json >"$said" &
+env "${hidden[@]}" "$ralph" "${command[@]}" --json >"$said" &
 child=$!
 trap 'signalled=1; kill -INT "$child" 2>/dev/null || true' INT TERM
 while :; do
@@ -87,7 +92,8 @@ while :; do
     wait "$child" || code=$?
     [ "$signalled" = 1 ] || break # a signal ends `wait`, and not Ralph
 done
-"$RUNNER_TEMP/ralph/bin/python" - "$said" "$code" >>"$GITHUB_OUTPUT" <<'END'
+echo "::$mute::"
+"$RUNNER_TEMP/ralph/bin/python" -P - "$said" "$code" >>"$GITHUB_OUTPUT" <<'END'
 import json
 import sys
 

@@ -9,13 +9,13 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from ralph.errors import ConfigError, ForgeError
 from ralph.kernel.value import value
+from ralph.text.headers import date, number
 from ralph.text.plain import plain
 from ralph.text.words import duration
 
@@ -316,31 +316,16 @@ def _with(url: str, **query: str) -> str:
 def _told(headers: Message) -> float | None:
     """Seconds to wait, as far as the forge says so."""
     after = headers.get("retry-after")
-    if (wait := _number(after)) is not None:
+    if (wait := number(after)) is not None:
         return wait
-    now = _date(headers.get("date")) or time.time()  # a reset is a time of its clock
-    if until := _date(after):
+    now = date(headers.get("date")) or time.time()  # a reset is a time of its clock
+    if until := date(after):
         return max(0.0, until - now)
     for name in ("x-ratelimit", "ratelimit"):
-        reset = _number(headers.get(f"{name}-reset"))
+        reset = number(headers.get(f"{name}-reset"))
         if reset is not None and headers.get(f"{name}-remaining") == "0":
             return max(0.0, reset - now)
     return None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        found = float(text or "")
-    except ValueError:
-        return None
-    return found if 0 <= found < float("inf") else None
-
-
-def _date(text: str | None) -> float | None:
-    try:
-        return parsedate_to_datetime(text or "").timestamp()
-    except (ValueError, TypeError):
-        return None
 
 
 def _said(body: bytes) -> str:

@@ -7,7 +7,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 
@@ -17,6 +16,7 @@ from ralph.kernel.value import value
 from ralph.own_agent.protocols import protocol
 from ralph.own_agent.sse import NoStream, decoded, events
 from ralph.own_agent.talk import Json, Reply, Request, Talk, Trouble
+from ralph.text.headers import date, number
 
 _SILENCE = 300.0  # seconds without a byte after which an answer is taken for broken off
 _LONGEST_WAIT = 60.0  # seconds: for longer ones the turn ends, and Ralph waits (ADR 11)
@@ -135,37 +135,22 @@ def refusal(status: int, headers: Message, body: bytes) -> Trouble:
 
 def _told_to_wait(headers: Message, error: object) -> tuple[float | None, float | None]:
     """Seconds to wait, and the Unix time until when, as far as the service says so."""
-    told = _number(headers.get("retry-after-ms"))
+    told = number(headers.get("retry-after-ms"))
     if told is not None:
         return told / 1000, None
     after = headers.get("retry-after")
-    if (told := _number(after)) is not None:
+    if (told := number(after)) is not None:
         return told, None
-    until = _date(after) or _number(headers.get("anthropic-ratelimit-unified-reset"))
+    until = date(after) or number(headers.get("anthropic-ratelimit-unified-reset"))
     for detail in as_list(field(error, "details")):
         delay = as_text(field(detail, "retryDelay"))
-        if (told := _number(delay.removesuffix("s"))) is not None:
+        if (told := number(delay.removesuffix("s"))) is not None:
             return told, None
     for kind in ("requests", "tokens", "input-tokens", "output-tokens"):
         if headers.get(f"anthropic-ratelimit-{kind}-remaining") == "0":
             reset = _iso(headers.get(f"anthropic-ratelimit-{kind}-reset"))
             until = max(filter(None, (until, reset)), default=None)
     return (None, None) if until is None else (max(0.0, until - time.time()), until)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        found = float(text or "")
-    except ValueError:
-        return None
-    return found if 0 <= found < float("inf") else None
-
-
-def _date(text: str | None) -> float | None:
-    try:
-        return parsedate_to_datetime(text or "").timestamp()
-    except (ValueError, TypeError):
-        return None
 
 
 def _iso(text: str | None) -> float | None:

@@ -1,5 +1,5 @@
 """Makes words safe to show and to keep.
 
 Public: `plain`, `clean` (one line, no escapes), `redact`, `secrets`, `words`, `timestamps`,
-`yaml_scalars`.
+`headers` (of HTTP), `yaml_scalars`.
 """

@@ -37,6 +37,9 @@ _NEXT = {  # what to type where nothing better is known
 _NEXT_OF_TASKS = {
     Reason.STALLED: "ralph tasks list",
 }
+_NEXT_OF_PLANNING = {
+    Reason.BLOCKED: 'ralph tasks plan "GOAL"  # with the answer in the goal',
+}
 _NEXT_OF_STORIES = {
     Reason.COMPLETED: "ralph prd stats  # what the reviews found; then: ralph prd archive",
     Reason.BLOCKED: "ralph prd run  # once you have answered in progress.txt or the story's notes",
@@ -220,7 +223,8 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
     reason = stop.reason
     if briefing.tasks and reason is Reason.BLOCKED:
         return list(next_of_waiting([*waiting, stop.why]))
-    own = _NEXT_OF_TASKS if briefing.tasks else _NEXT_OF_STORIES if briefing.stories else {}
+    own = _NEXT_OF_PLANNING if briefing.planning else {}
+    own = _NEXT_OF_STORIES if briefing.stories else _NEXT_OF_TASKS if briefing.tasks else own
     if reason in own:
         return [own[reason]]
     if reason is Reason.LIMIT:

@@ -45,6 +45,7 @@ class Briefing:
     attempts: bool = False  # turns are attempts at one task, which are restarted (S)
     tasks: bool = False  # turns are iterations of the tasks of a backlog, each counted anew (B)
     stories: bool = False  # turns implement or review stories (R)
+    planning: bool = False  # a goal is split into tasks
     worker: bool = False  # one of several: the end of its run is not the end
     untold: bool = False  # nobody tells the agent of the marker
 

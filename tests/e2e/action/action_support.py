@@ -198,7 +198,7 @@ def installed(temp: Path, ralph: str = "") -> None:
     """What the step that installs Ralph leaves there: this Ralph, or another program."""
     place = temp / "ralph" / "bin"
     place.mkdir(parents=True)
-    own = f'#!/bin/sh\nexec "{sys.executable}" -m ralph "$@"\n'
+    own = f'#!/bin/sh\nexec "{sys.executable}" -P -m ralph "$@"\n'
     for name, text in (
         ("ralph", ralph or own),
         ("python", f'#!/bin/sh\nexec {sys.executable} "$@"\n'),

@@ -51,6 +51,7 @@ def test_the_ladders_are_shown_by_name_in_order(here: Here, workspace: Path) -> 
     places = [closing.index(f" {name}") for name in CLOSING]
     assert places == sorted(places)
     assert all(f"Profile {name}" in said for name in ("tasks", "supervise", "reviewed", "session"))
+    assert " at 0x" not in said, "of no use to people, and different each time"
 
 
 def test_explain_in_json(here: Here, workspace: Path) -> None:

@@ -232,6 +232,8 @@ def test_where_nothing_can_be_used_it_says_why(
     done = plan(project, agent, GOAL, "--yes", "--json")
     assert done.code == code
     assert words in done.err
+    assert ("Nothing of the answer can be used" in done.err) is (code == 1), "not of a question"
+    assert ('ralph tasks plan "GOAL"  # with the answer' in done.err) is (code == 3)
     (told,) = done.objects
     assert (told["type"], told["exit"]) == ("stop", code)
     assert (told["iterations"] > 0, os.path.exists(told["log"])) == (True, True)
@@ -391,7 +393,7 @@ def test_hostile_words_do_not_reach_the_terminal_or_the_list(project: Project) -
     assert (set(record), record["id"], record["title"]) == (names, "T-001", "Red alert")
     assert record["description"] == "back\nok"
     assert "`rm -rf ~` is refused by the guard" in done.out
-    assert "not the agent's to say: evidence, source" in done.out
+    assert "no part of a plan: evidence, source" in done.out
 
 
 def test_what_cannot_be_checked_here_is_said(project: Project) -> None:

@@ -75,12 +75,34 @@ def test_a_task_is_taken_as_the_agent_describes_it() -> None:
         '<tasks>\n{"title": "z"}\n</tasks>\nNo\n<tasks>\n{"title": "a"}\n{"title": "b"}\n</tasks>',
         '<tasks>\n{"title": "a"}\n{"title": "b"}\n</tasks>\nSee <tasks></tasks> above.',
         '<tasks>\r\n{"title": "a"}\r\n{"title": "b"}\r\n</tasks>\r\n',
+        '<tasks>\n{"title": "a", "tags": ["x",],},\n{"title": "b"},\n</tasks>',
+        '<tasks>\n[\n  {\n    "title": "a",\n  },\n  {"title": "b"},\n]\n</tasks>',
+        '<tasks>\n// first\n{"title": "a"} // x\n# then\n{"title": "b"} # y\n<!-- z -->\n</tasks>',
+        '<tasks>\n{\n  "title": "a", // so\n}\n## More\n{"title": "b"}\n</tasks>',
+        '<tasks>\n{"tasks": [{"title": "a"}, {"title": "b"}]}\n</tasks>',
+        '<tasks>\n{"title": "a"}, {"title": "b"}\n</tasks>',
+        '<tasks>\n{\n"title": "a"\n} {"title":\n"b"}\n</tasks>',
     ],
 )
 def test_a_list_is_read_as_agents_write_it(said: str) -> None:
     proposal = read(said, NOBODY)
     assert [record["title"] for record in proposal.tasks] == ["a", "b"]
     assert proposal.refused == ()
+
+
+def test_what_looks_like_a_comment_in_a_text_stays() -> None:
+    said = '{"title": "See https://x.org/#a, ]", "description": "one // 1,\n\ttwo # 2,\n}",}'
+    (record,) = planned(said, {"title": "b", "description": '\\"'}).tasks[:1]
+    assert record["title"] == "See https://x.org/#a, ]"
+    assert record["description"] == "one // 1,\n\ttwo # 2,\n}"
+
+
+@pytest.mark.parametrize("name", ["blocked_by", "dependsOn", "depends_on", "dependencies"])
+def test_what_a_task_waits_for_has_many_names(name: str) -> None:
+    first = {"id": "T-008", "title": "a", "status": "todo"}
+    tasks = planned(first, {"title": "b", name: ["T-008"], "status": "Open"}).tasks
+    assert tasks[1]["blockedBy"] == ["T-008"]
+    assert "status" not in tasks[0]
 
 
 def test_a_task_may_speak_of_the_tags() -> None:
@@ -111,6 +133,7 @@ def test_an_answer_without_tasks_says_what_is_missing(said: str, problem: str) -
         ("{bad json}", "line 1: no JSON (Expecting"),
         ("no object at all", "line 1: no JSON"),
         ("42", "line 1: no JSON object"),
+        ('{"title": "a"} and so on', "line 1: no JSON (Extra data)"),
         ('["title"]', "line 1: no JSON object"),
         ('{"title": "a", "priority": NaN}', "line 1: no JSON (NaN is no number)"),
         ('{"a":' * 100_000, "line 1: no JSON (it is nested too deeply)"),
@@ -155,10 +178,10 @@ def test_a_line_that_is_no_task_is_named_and_takes_nothing_from_the_others(
         ({"estimate": -1}, {}, "its estimate is left out: it is neither iterations"),
         ({"limits": {"maxTime": 60, "x": 1}}, {"limits": {"maxTime": 60}}, ""),
         ({"limits": {"maxTime": 0}}, {}, "its limits is left out: limits.maxTime must be"),
-        ({"evidence": {"exitCode": 0}}, {}, "not the agent's to say: evidence"),
-        ({"source": {"path": "x"}, "saved": "abc"}, {}, "not the agent's to say: source, saved"),
-        ({"completedAt": "2026", "createdAt": "2026"}, {}, "say: completedAt, createdAt"),
-        ({"answers": ["yes"], "\x1b[31mx": 1}, {}, "not the agent's to say: answers, x"),
+        ({"evidence": {"exitCode": 0}}, {}, "no part of a plan: evidence"),
+        ({"source": {"path": "x"}, "saved": "abc"}, {}, "no part of a plan: source, saved"),
+        ({"completedAt": "2026", "createdAt": "2026"}, {}, "plan: completedAt, createdAt"),
+        ({"answers": ["yes"], "\x1b[31mx": 1}, {}, "no part of a plan: answers, x"),
         ({"completion": CHECK}, {"completion": CHECK}, ""),
         (
             {"completion": {**CHECK, "timeout": 9, "x": 1}},

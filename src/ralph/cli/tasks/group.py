@@ -58,7 +58,7 @@ def run(**flags: object) -> int:
     one starts.
 
     Examples:
-      ralph tasks run                              all that is open, each turn in a sandbox
+      ralph tasks run                              all that is open, in a sandbox
       ralph tasks run --task T-003 --no-sandbox    one task, in place
       ralph tasks run --tag backend --max-time 8h --max-cost 20
       ralph tasks run --agent codex --on-failure stop

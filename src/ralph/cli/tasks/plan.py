@@ -89,7 +89,7 @@ def plan(
 
     Examples:
       ralph tasks plan "Import bank statements as CSV"
-      ralph tasks plan "Build what the specification says" --from SPEC.md --agent codex
+      ralph tasks plan "Build what it says" --from SPEC.md --agent codex
       ralph tasks plan --from SPEC.md --yes && ralph tasks run --max-time 8h
       ralph tasks plan --add                       what was proposed last
 

@@ -1,7 +1,8 @@
 """Reads the tasks of an agent's answer: one JSON object a line between `<tasks>` and `</tasks>`.
 
 The agent may name a task, what completes it and what it waits for. What only the host says (status,
-evidence, source, times) it may not; what cannot be used is left out and named, never guessed.
+evidence, source, times) it may not; what cannot be used is left out and named, never guessed. How
+agents like to write JSON (fences, comments, a comma too many, one list) is no obstacle.
 """
 
 import json
@@ -30,13 +31,21 @@ _OWN_LINES = re.compile(
 )
 _ANYWHERE = re.compile(r"<tasks>(?P<held>(?:(?!<tasks>).)*?)</tasks>", re.IGNORECASE | re.DOTALL)
 _BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?=\{)")
+_NOTHING = re.compile(r"[][\s,]*|(?:```|//|#|<!--).*")  # a line that means no task
+_FENCE = re.compile(r"\s*```")
+_STRING = r'("(?:[^"\\]|\\.)*")'
+_COMMENT = re.compile(rf"{_STRING}|(?://|\#)[^\n]*", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[\]}}])", re.DOTALL)
+_TALLEST = 200  # lines of one object
 _MOST = 100  # tasks
 _LONGEST = {"title": 500, "type": 60, "tags": 60, "id": 40}  # characters
 _SHOWN = 60
 _ESTIMATE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?[smhd]?")
 _LIMITS = ("maxIterations", "maxTime", "maxCost")
 _RULE = ("type", "command", "grep", "path", "script", "timeout")
-_OURS = ("id", "title", "status", "completion", "blockedBy", "parent")  # read one by one
+_WAITS = ("blockedBy", "blocked_by", "dependsOn", "depends_on", "dependencies")
+_OURS = ("id", "title", "status", "completion", "parent", *_WAITS)  # read one by one
+_UNDONE = (Status.PENDING, "todo", "open", "not_started")  # words that claim nothing
 _ONLY_A_WORD = "so only the agent's word completes it"
 Objection = Callable[[str], str]  # to a command; "" for none
 
@@ -116,36 +125,56 @@ def _named(found: object) -> str:
 
 
 def _objects(held: str) -> Iterator[tuple[int, Any]]:
-    """What stands in each line, by its number; an object may take several. One list of all tasks is
-    read too: agents like to write that."""
+    """What stands in each line, by its number; an object may take several lines, or share one. One
+    list of all tasks is read too: agents like to write that."""
     lines = held.strip("\n").split("\n")
-    whole = "\n".join("" if line.strip().startswith("```") else line for line in lines)
-    if whole.strip().startswith("["):
-        try:
-            found = _parsed(whole)
-        except ValueError:
-            found = None
-        if isinstance(found, list):
-            yield from enumerate(found, 1)
-            return
+    all_of_them = _listed("\n".join("" if _FENCE.match(line) else line for line in lines))
+    if all_of_them is not None:
+        yield from enumerate(all_of_them, 1)
+        return
     number = 0
     while number < len(lines):
-        line, begin = lines[number].strip(), number + 1
+        begin, text = number + 1, _BULLET.sub("", lines[number].strip(), count=1)
         number += 1
-        if line.startswith("```") or line in ("", "[", "]", ","):
+        if _NOTHING.fullmatch(text):
             continue
-        text = _BULLET.sub("", line, count=1).rstrip(",")
         try:
-            yield begin, _parsed(text)
+            found, more = _first((text, *lines[number : number + _TALLEST]))
         except ValueError as error:
-            several = _over_lines(text, lines[number:]) if text.startswith("{") else None
-            if several is None:
-                why = str(error) if isinstance(error, _OddNumberError) else f"no JSON ({error})"
-                yield begin, _UnusableError(why)
-            else:
-                found, more = several
-                number += more
-                yield begin, found
+            yield begin, _UnusableError(str(error))
+            continue
+        number += more
+        for one in found:
+            yield begin, one
+
+
+def _listed(text: str) -> list[Any] | None:
+    """The tasks of a text that is one list of them, or an object around one."""
+    if not text.lstrip().startswith(("[", "{")):
+        return None
+    try:
+        (found, *others), end = _parsed(text)
+    except ValueError:
+        return None
+    if others or text[end:].strip():
+        return None
+    if isinstance(found, dict) and "title" not in found:
+        found = found.get("tasks")
+    return found if isinstance(found, list) else None
+
+
+def _first(lines: Sequence[str]) -> tuple[list[Any], int]:
+    """The values that these lines begin with, and how many lines they take beside the first."""
+    text = lines[0]
+    try:
+        found, end = _parsed(text)
+    except ValueError as error:
+        text = "\n".join(lines)
+        try:
+            found, end = _parsed(text)
+        except ValueError:
+            raise error from None
+    return found, text.count("\n", 0, end)
 
 
 class _OddNumberError(ValueError):
@@ -156,25 +185,28 @@ def _odd(name: str) -> float:
     raise _OddNumberError(f"no JSON ({name} is no number)")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_odd)
+_DECODER = json.JSONDecoder(parse_constant=_odd, strict=False)
 
 
-def _parsed(text: str) -> Any:  # noqa: ANN401
-    try:
-        return _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _over_lines(first: str, rest: Sequence[str]) -> tuple[Any, int] | None:
-    """An object that goes on in the next lines, and in how many of them."""
-    text = "\n".join((first, *rest))
-    try:
-        found, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    tail = text[end:].partition("\n")[0].strip()
-    return (found, text.count("\n", 0, end)) if tail in ("", ",") else None
+def _parsed(text: str) -> tuple[list[Any], int]:
+    """The values up to the end of the line in which the first ends, and where that is. Comments and
+    commas before a bracket are passed over, as their writers meant it."""
+    meant = _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
+    meant = _LAST_COMMA.sub(lambda found: found[1] or " ", meant)
+    values, at = list[Any](), len(meant) - len(meant.lstrip())
+    while not values or meant.startswith("{", at):
+        try:
+            found, at = _DECODER.raw_decode(meant, at)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"no JSON ({error.msg})") from None
+        except RecursionError:
+            raise ValueError("no JSON (it is nested too deeply)") from None
+        values.append(found)
+        while meant.startswith((" ", "\t", "\r", ","), at):
+            at += 1
+    if at < len(meant) and meant[at] != "\n":
+        raise ValueError("no JSON (Extra data)")
+    return values, at
 
 
 # ------------------------------------------------------------------ fields
@@ -198,8 +230,8 @@ def _draft(line: int, data: object, objection: Objection) -> _Draft:
     fields |= {"completion": rule} if rule else {}
     others = [name for name in data if name not in (*_OURS, *_FIELDS)]
     if others:
-        notes.append(f"left out, since it is not the agent's to say: {listed(_plain(others))}")
-    waits, parent = _names(data.get("blockedBy"), notes), _key(data.get("parent"))
+        notes.append(f"left out, since it is no part of a plan: {listed(_plain(others))}")
+    waits, parent = _names(data, notes), _key(data.get("parent"))
     return _Draft(line, _key(data.get("id")), fields, waits, parent, tuple(notes))
 
 
@@ -212,7 +244,7 @@ def _title(data: Mapping[str, Any]) -> str:
     except RecursionError:
         raise _UnusableError("it is nested too deeply") from None
     status = data.get("status", Status.PENDING)
-    if status not in (None, Status.PENDING):
+    if status is not None and str(status).casefold() not in _UNDONE:
         raise _UnusableError(f"its status is {_shown(status)}: only the host says that")
     try:
         title = "" if data.get("title") is None else _one_line(data["title"], "title")
@@ -304,10 +336,10 @@ def _refuse_rule(rule: Completion, objection: Objection) -> None:
         raise ValueError(f"`{rule.command}` is refused by the guard: {why}")
 
 
-def _names(data: object, notes: list[str]) -> tuple[str, ...]:
-    """The tasks that it waits for."""
-    named = data if isinstance(data, list) else [] if data is None else [data]
-    found = [_key(one) for one in named]
+def _names(data: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
+    """The tasks that it waits for, however the agent calls that."""
+    held = [data[name] for name in _WAITS if data.get(name) is not None]
+    found = [_key(one) for named in held for one in (named if isinstance(named, list) else [named])]
     if not all(found):
         notes.append("a part of its blockedBy is left out: it names no task")
     return tuple(dict.fromkeys(filter(None, found)))

@@ -90,7 +90,7 @@ def _plan(invocation: Invocation, loaded: Loaded, wish: Wish, run: str = "") -> 
     work = Planning(wish, TaskFile(here), test_command_of(loaded), day)
     terms = PlanTerms("Fix it and plan again.", _MONEY)
     plan = planned("plan", work, invocation, loaded, work, terms=terms)
-    briefing = replace(plan.briefing, iterations=None)
+    briefing = replace(plan.briefing, iterations=None, planning=True)
     plan = replace(plan, limits=limits_of(settings), briefing=briefing)
     plan = sandboxed(with_fallbacks(plan, invocation, terms))
     if not throws_away(plan):

@@ -2,6 +2,7 @@
 Whatever a turn changes is undone before it is judged."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
@@ -109,7 +110,7 @@ def compose(case: Case) -> str:
 class Planned:
     """Tasks were proposed that can be used."""
 
-    propose: Propose
+    propose: Propose = field(repr=False)
 
     def __call__(self, case: Case) -> Answer | None:
         proposal = Proposal() if case.turn.failed else self.propose(case)
@@ -120,7 +121,7 @@ class Planned:
 class LastTurn:
     """The agent was asked twice, and nothing can be used."""
 
-    propose: Propose
+    propose: Propose = field(repr=False)
 
     def __call__(self, case: Case) -> Answer | None:
         if case.state.iteration < TURNS:
@@ -136,7 +137,7 @@ class LastTurn:
 class OnceMore:
     """The agent is told what was wrong with its answer."""
 
-    propose: Propose
+    propose: Propose = field(repr=False)
     delay: float = 0.0
 
     def __call__(self, case: Case) -> Answer | None:
@@ -149,7 +150,7 @@ class OnceMore:
 
 def _notes(propose: Propose, case: Case) -> tuple[str, ...]:
     """Why the agent is asked once more; at the end the verdict says it."""
-    if case.turn.failed or case.state.iteration >= TURNS:
+    if case.turn.failed or case.state.iteration >= TURNS or rules.Asks()(case):
         return ()
     proposal = propose(case)
     said = f"Nothing of the answer can be used: {proposal.objections}"
