@@ -91,6 +91,13 @@ def who(players: Players) -> str:
         (TWO, [[limited(301), DONE], [DONE]], "a0 b10", "completed"),
         (replace(TWO, after=60.0), [[limited(61)], [DONE]], "a0 b10", "completed"),
         (replace(TWO, after=0.0), [[limited(1)], [DONE]], "a0 b10", "completed"),
+        # Waits in a row add up, also where nobody has said when the limit ends.
+        (TWO, [[limited()], [DONE]], "a0 a40 a110 a240 b250", "completed"),
+        (TWO, [[limited(200), limited(100), DONE], [DONE]], "a0 a210 a320", "completed"),
+        (TWO, [[limited(200)], [DONE]], "a0 a210 b220", "completed"),
+        (TWO, [[limited(200), WORK, limited(200), DONE], [DONE]], "a0 a210 a220 a430", "completed"),
+        (TWO, [[limited()], [limited(), DONE]], "a0 a40 a110 a240 b250 b290", "completed"),
+        (THREE, [[limited(200)], [limited(200)], [DONE]], "a0 a210 b220 c230", "completed"),
         # After its reset the first agent works again, at the next turn.
         (TWO, [[limited(305), DONE], [*[WORK] * 2, DONE]], "a0 b10 b20 b30", "completed"),
         (
