@@ -347,6 +347,7 @@ CHEAP = StepDown(0.8, "haiku")
         ([0.8, 0.0, 0.0, 0.0], "abbb"),
         ([0.4, 0.4, 0.0, 0.0], "aabb"),
         ([0.9, 0.01, 0.02, 0.03], "abbb"),
+        ([0.7, 0.1, 0.0, 0.0], "aabb"),  # in binary, 0.7 + 0.1 is less than 0.8
     ],
 )
 def test_when_it_steps_down(costs: list[float], asked: str) -> None:
