@@ -293,6 +293,7 @@ BENCHED = (Bench(0, None, "a", 1), Bench(1, 9000.0, "b", 2))
         ((("maximumIterations", "1", "2"),), BENCHED),
         ((("agent.command", '"a"', '"x"'),), ()),
         ((("agent.fallbacks", "[]", '[{"command": "x"}]'),), ()),
+        ((("loop.stepDown", '{"at": 0.8, "model": "haiku"}', "null"),), ()),
     ],
 )
 def test_other_agents_are_not_benched(

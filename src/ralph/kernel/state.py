@@ -262,7 +262,7 @@ def _raised(state: RunState, fact: facts.Resumed) -> RunState:
     limits = state.limits if fact.limits is None else fact.limits
     raised = {**dict(state.raised), **dict(fact.raised)}
     state = replace(state, stepped_down=state.stepped_down and limits == state.limits)
-    if any(name.startswith("agent.") for name, _, _ in fact.changed):
+    if any(name.startswith(("agent.", "loop.stepDown")) for name, _, _ in fact.changed):
         state = replace(state, benches=())  # of others, by now
     return replace(state, limits=limits, raised=tuple(raised.items()), paused=False, rewire=False)
 
