@@ -140,6 +140,14 @@ def test_a_resumed_run_goes_on_without_a_line_twice(kept: Kept) -> None:
     ]
 
 
+def test_a_turn_that_outlived_its_run_is_its_own_agent_s(kept: Kept) -> None:
+    """Its stream told the end after a kill: the end is recorded before the run is resumed."""
+    spare = Launching(2.5, Role.WORK, "claude", "s", 1, "claude", "haiku")
+    past: list[Fact] = [STARTED, Began(2.0, 3, Assignment("prompt")), spare]
+    Ledger(str(kept.project), kept.said.append, past).on_fact(ended(cost_usd=0.25, usage=USED))
+    assert [(e.agent, e.model) for e in kept.entries] == [("claude", "haiku")]
+
+
 def test_a_ledger_that_knows_nothing_of_the_run_still_counts(kept: Kept) -> None:
     kept.hear(ended(cost_usd=0.25))
     assert [(e.run, e.cost_usd, e.role) for e in kept.entries] == [("", 0.25, "work")]

@@ -91,6 +91,13 @@ def who(players: Players) -> str:
         (TWO, [[limited(301), DONE], [DONE]], "a0 b10", "completed"),
         (replace(TWO, after=60.0), [[limited(61)], [DONE]], "a0 b10", "completed"),
         (replace(TWO, after=0.0), [[limited(1)], [DONE]], "a0 b10", "completed"),
+        # Waits in a row add up, also where nobody has said when the limit ends.
+        (TWO, [[limited()], [DONE]], "a0 a40 a110 a240 b250", "completed"),
+        (TWO, [[limited(200), limited(100), DONE], [DONE]], "a0 a210 a320", "completed"),
+        (TWO, [[limited(200)], [DONE]], "a0 a210 b220", "completed"),
+        (TWO, [[limited(200), WORK, limited(200), DONE], [DONE]], "a0 a210 a220 a430", "completed"),
+        (TWO, [[limited()], [limited(), DONE]], "a0 a40 a110 a240 b250 b290", "completed"),
+        (THREE, [[limited(200)], [limited(200)], [DONE]], "a0 a210 b220 c230", "completed"),
         # After its reset the first agent works again, at the next turn.
         (TWO, [[limited(305), DONE], [*[WORK] * 2, DONE]], "a0 b10 b20 b30", "completed"),
         (
@@ -286,6 +293,7 @@ BENCHED = (Bench(0, None, "a", 1), Bench(1, 9000.0, "b", 2))
         ((("maximumIterations", "1", "2"),), BENCHED),
         ((("agent.command", '"a"', '"x"'),), ()),
         ((("agent.fallbacks", "[]", '[{"command": "x"}]'),), ()),
+        ((("loop.stepDown", '{"at": 0.8, "model": "haiku"}', "null"),), ()),
     ],
 )
 def test_other_agents_are_not_benched(
@@ -340,6 +348,7 @@ CHEAP = StepDown(0.8, "haiku")
         ([0.8, 0.0, 0.0, 0.0], "abbb"),
         ([0.4, 0.4, 0.0, 0.0], "aabb"),
         ([0.9, 0.01, 0.02, 0.03], "abbb"),
+        ([0.7, 0.1, 0.0, 0.0], "aabb"),  # in binary, 0.7 + 0.1 is less than 0.8
     ],
 )
 def test_when_it_steps_down(costs: list[float], asked: str) -> None:

@@ -128,7 +128,8 @@ def test_the_object() -> None:
         "of": "runs",
         "words": forecast_words(KNOWN),
     }
-    assert forecast_dict(None) is None
+    nothing = forecast_dict(None)
+    assert nothing == {"iterations": None, "seconds": None, "cost_usd": None, "limit_holds": None}
 
 
 def test_what_nobody_knows_is_null() -> None:

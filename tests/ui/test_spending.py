@@ -48,6 +48,11 @@ def test_the_tables() -> None:
         "  20261115-120000-bbbb   <$0.01+         6K         200      2",
         "  total                 $101.50+         3M        100K      4",
         "",
+        "By agent:",
+        "  agent             cost  tokens in  tokens out  turns",
+        "  codex with m  $101.50+         3M        100K      4",
+        "  total         $101.50+         3M        100K      4",
+        "",
         "In all since 2026-10-26: $101.50+, 3M tokens in, 100K out, 4 turns.",
         "1 turn told no cost: + and ? stand for that. See agent.prices.",
     ]
@@ -117,7 +122,7 @@ def test_the_same_for_programs() -> None:
 
 
 def test_each_agent_has_its_part() -> None:
-    """ADR 45: told where there were several."""
+    """ADR 45: told also where it was one: perhaps the first never took a turn."""
     first = replace(entry(1, "r", 1.0), agent="claude", model="")
     entries = (first, entry(0, "r", None), replace(first, model="haiku"), replace(first, time=NOON))
     lines = spending_lines(entries, NOON)

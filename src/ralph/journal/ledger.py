@@ -38,7 +38,6 @@ class Ledger:
         self._tells = False  # whether the agent's stream could tell what a turn costs
         for fact in past:
             self._follow(fact)
-        self._launching = None
 
     def on_fact(self, fact: Fact) -> None:
         """Write down what a turn cost, when it is over."""

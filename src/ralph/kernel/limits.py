@@ -4,6 +4,8 @@ from ralph.kernel.events import Usage, Used
 from ralph.kernel.value import replace, value
 from ralph.text.words import counted, duration
 
+_DIGITS = 9  # of dollars: ten turns of $0.10 use up $1
+
 
 @value
 class Limits:
@@ -29,7 +31,7 @@ class Spent:
         """With what more turns cost; `uncounted` are those whose cost nobody knows."""
         return replace(
             self,
-            dollars=self.dollars + (dollars or 0.0),
+            dollars=round(self.dollars + (dollars or 0.0), _DIGITS),
             usage=self.usage + usage,
             uncounted=self.uncounted + uncounted,
         )

@@ -82,6 +82,6 @@ def _stepping_down(roster: Roster, state: RunState, dollars: float | None, spent
     step, refused = roster.step_down, free_at(state.benches, 0, 0.0) == math.inf
     if step is None or dollars is None or state.stepped_down or refused:
         return ""
-    if spent < step.at * dollars:
+    if spent < round(step.at * dollars, 9):
         return ""
     return f"${spent:.2f} of ${dollars:g} spent: the model is {step.model} from here on"

@@ -266,7 +266,8 @@ class NextAgent:
         until = None if failure.refused else _reset(failure, case.now, tried)
         if failure.overloaded and state.overloads >= self.tries * (roster.fallbacks + 1):
             return None
-        if failure.limited and until is not None and until - case.now <= roster.after:
+        since = case.now - (state.waited - state.waited_before)
+        if failure.limited and until is not None and until - since <= roster.after:
             return None
         agent = case.turn.agent or "the agent"
         bench = Bench(place, until, agent, tried + 1)

@@ -86,6 +86,7 @@ class RunState:
     waits: int = 0  # waits in a row
     overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
+    waited_before: float = 0.0  # of these, before the last turn that stands
     place: int = 0  # on the roster, of the agent that took the last turn
     agent: str = ""  # who has worked last
     reviewer: str = ""  # who has reviewed last
@@ -261,7 +262,7 @@ def _raised(state: RunState, fact: facts.Resumed) -> RunState:
     limits = state.limits if fact.limits is None else fact.limits
     raised = {**dict(state.raised), **dict(fact.raised)}
     state = replace(state, stepped_down=state.stepped_down and limits == state.limits)
-    if any(name.startswith("agent.") for name, _, _ in fact.changed):
+    if any(name.startswith(("agent.", "loop.stepDown")) for name, _, _ in fact.changed):
         state = replace(state, benches=())  # of others, by now
     return replace(state, limits=limits, raised=tuple(raised.items()), paused=False, rewire=False)
 
@@ -306,6 +307,7 @@ def _reopened(state: RunState) -> RunState:
         waits=0,
         overloads=0,
         waited=0.0,
+        waited_before=0.0,
         benches=(),
         wake=None,
         barren=(),
@@ -405,6 +407,7 @@ def _judged(state: RunState, fact: facts.Decided) -> RunState:
         state,
         waits=0,
         overloads=0,
+        waited_before=state.waited,
         benches=unbenched(state.benches, state.place),
         failures=state.failures + 1 if state.turn.failed else 0,
         stalls=state.stalls + 1 if fact.progressed is False else 0,

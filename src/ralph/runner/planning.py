@@ -203,7 +203,9 @@ def with_fallbacks(plan: Plan[Work], invocation: Invocation, terms: PlanTerms) -
         loaded = of_fallback(plan.loaded, fallback, settings.agent.command or plan.command[0])
         other = _another(plan, invocation, terms, _FALLBACKS, loaded)
         if limit and (why := _uncounted(other)):
-            raise ConfigError(f"{_FALLBACKS}: {limit}: {why}", f"{_PRICES}, or take it out.")
+            priceless = other.cli.reports == "tokens" and other.prices is None
+            remedy = f"{_PRICES}, or take it out." if priceless else why[1]
+            raise ConfigError(f"{_FALLBACKS}: {limit}: {why[0]}", remedy)
         others.append(other)
     if step := settings.loop.step_down:
         if plan.limits.dollars is None:
@@ -212,7 +214,9 @@ def with_fallbacks(plan: Plan[Work], invocation: Invocation, terms: PlanTerms) -
         cheaper = of_model(plan.loaded, step.model)
         other = _another(plan, invocation, terms, _STEP_DOWN, cheaper)
         if why := _uncounted(plan) or _uncounted(other):
-            raise ConfigError(f"{_STEP_DOWN}: {why}", "Set agent.prices, or take it out.")
+            priced = "Set agent.prices, or take it out."
+            remedy = priced if plan.cli.reports == "tokens" else "Take it out."
+            raise ConfigError(f"{_STEP_DOWN}: {why[0]}", remedy)
         others.append(other)
     return replace(plan, others=tuple(others), roster=roster_of(settings))
 
@@ -233,11 +237,10 @@ def _another(
         raise ConfigError(f"{where}: {error.message}", remedy) from error
 
 
-def _uncounted(plan: Plan[Work]) -> str:
-    """The reason why the cost of its turns cannot be counted; "" if it can."""
+def _uncounted(plan: Plan[Work]) -> tuple[str, str] | None:
+    """The reason why the cost of its turns cannot be counted, and a remedy; None if it can."""
     who, priced = with_model(os.path.basename(plan.command[0]), plan.model), plan.prices is not None
-    why = uncounted(plan.settings, plan.cli, who, plan.kind, priced=priced)
-    return why[0] if why else ""
+    return uncounted(plan.settings, plan.cli, who, plan.kind, priced=priced)
 
 
 def sandboxed(plan: Plan[Work]) -> Plan[Work]:

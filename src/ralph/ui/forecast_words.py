@@ -96,10 +96,10 @@ def _several(named: list[str], holds: bool | None) -> str:
     return "the limits" if holds else f"the limits of {' and '.join(named)}"
 
 
-def forecast_dict(forecast: Forecast | None) -> dict[str, Any] | None:
-    """The forecast for programs; null is what nobody can tell."""
+def forecast_dict(forecast: Forecast | None) -> dict[str, Any]:
+    """The forecast for programs, always an object; null is what nobody can tell."""
     if forecast is None:
-        return None
+        return dict.fromkeys(("iterations", "seconds", "cost_usd", "limit_holds"))
     after = forecast.after
     return {
         "iterations": _range(forecast.iterations, 0),

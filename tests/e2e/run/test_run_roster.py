@@ -202,6 +202,11 @@ def test_a_cheaper_model_for_the_rest_of_the_money(here: Here, workspace: Path) 
             ("--max-cost", "1"),
             ("agent.fallbacks: --max-cost: codex reports no cost, only tokens", "prices"),
         ),
+        (
+            {"agent": {"fallbacks": [{"command": "true", "prices": {"input": 1, "output": 2}}]}},
+            ("--max-cost", "1"),
+            ("agent.fallbacks: --max-cost: true reports no cost", "Use --max-time"),
+        ),
         ({"agent": {"fallbacks": ["codex"]}}, (), ("agent.fallbacks[0]",)),
         ({"agent": {"fallbacks": [{"model": "x"}]}}, (), ("agent.fallbacks[0]", "command")),
         ({"agent": {"fallbackAfter": "soon"}}, (), ("agent.fallbackAfter",)),

@@ -256,6 +256,13 @@ def test_a_lesson_is_an_effort() -> None:
     assert efforts_of([WRITTEN]) == (Effort(3, 90.5, 0.5, kind="bug", size=2.0),)
 
 
+def test_a_task_that_a_broken_agent_gave_up_has_not_come_to_its_end() -> None:
+    found = efforts_of([{**WRITTEN, "status": "blocked", "cause": "crash"}])
+    assert [effort.ended for effort in found] == [False]
+    found = efforts_of([{**WRITTEN, "status": "blocked", "cause": "limit"}])
+    assert [effort.ended for effort in found] == [True]
+
+
 @pytest.mark.parametrize(
     "odd",
     [

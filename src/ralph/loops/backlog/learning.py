@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Cause
 from ralph.text.plain import plain
 from ralph.text.words import counted
 
@@ -141,7 +142,8 @@ def size_of(estimate: object) -> float:
 
 def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 100) -> "tuple[Effort, ...]":
     """What tasks took, each try for itself, for a forecast; given newest first, and as many at
-    most. A task that was parked has come to its end, too: the run went on without it."""
+    most. A task that was parked has come to its end, too: the run went on without it; but not one
+    whose agent failed turn after turn."""
     from ralph.journal.forecast import Effort
 
     efforts, later = list[Effort](), set[tuple[object, object]]()
@@ -160,6 +162,7 @@ def efforts_of(objects: Iterable[Mapping[str, Any]], most: int = 100) -> "tuple[
                 int(iterations),
                 seconds,
                 cost if cost is None or cost < _MOST else None,
+                data.get("cause") != Cause.CRASH,
                 kind=kind if isinstance(kind, str) else "",
                 size=size_of(data.get("estimate")),
             )

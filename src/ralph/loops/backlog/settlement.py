@@ -185,7 +185,7 @@ class TaskSettlement:
         spent = self._left(state, "") if park.cause is Cause.CRASH else {"spent": None}
         blocked = {"status": Status.BLOCKED.value, **spent, **told, **saved}
         self._change(state, blocked, why)
-        self._learn(state, Status.BLOCKED, why, entry)
+        self._learn(state, Status.BLOCKED, why, entry, cause=park.cause.value)
         event, record = message.QUESTION if asks else message.BLOCKED, self.file.record(state.task)
         self.notify.send(self.about.of_task(event, state.task, record, why))
 
@@ -251,7 +251,9 @@ class TaskSettlement:
             entry["evidence"] = {**evidence, **proof_words(state.proof)}
         return {**entry, "saved": saved} if saved else entry
 
-    def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
+    def _learn(
+        self, state: RunState, status: Status, why: str, entry: dict[str, Any], **more: str
+    ) -> None:
         task = state.task
         record, past = self._task(state), self.records.progress_of(task, 100)
         findings = (item.get("findings") or () for item in past if item.get("run") == self._run)
@@ -275,6 +277,7 @@ class TaskSettlement:
                 "reason": why or entry["reason"],
                 "blockers": [why] if why else [],
                 "gates": dict(gates),
+                **more,
             }
         )
 

@@ -39,7 +39,7 @@ def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
         "",
         *_table(f"The last {_RUNS} runs", "run", sums_by(runs, attrgetter("run")), total(runs)),
         "",
-        *([*_table("By agent", "agent", agents, everything), ""] if len(agents) > 1 else []),
+        *([*_table("By agent", "agent", agents, everything), ""] if any(agents) else []),
         f"In all since {day_of(entries[0].time)}: {in_all}",
         *([f"{untold}: + and ? stand for that. See agent.prices."] if everything.unknown else []),
     ]
