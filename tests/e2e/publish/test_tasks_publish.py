@@ -119,17 +119,20 @@ def test_green_is_what_the_settings_say_of_this_very_commit(
     assert words in done.err
 
 
-def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop) -> None:
+@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop, mode: str) -> None:
     """Issue 25: "somebody else's push to the branch → blocked"."""
     shop.settings(ci={**QUICK, "poll": 0.2})
     shop.tasks(TWO[0])
     shop.forge.ci("*", [[pending("build")]])
-    run = Running(shop.path, *shop.words(WORK, "--pr", "stacked"))
+    run = Running(shop.path, *shop.words(WORK, "--pr", mode))
     run.await_that(lambda: "CI of #1" in run.err())
     theirs = shop.push("ralph/T1", "mine now")
     done = run.end()
     assert done.code == 3, done.err
     assert theirs[:12] in done.err
+    assert "T1 is blocked: " in done.err
+    assert "Next       ralph tasks edit T1 --status pending" in done.err
     assert shop.task("T1")["status"] == "blocked"
 
 
@@ -299,11 +302,29 @@ def test_the_forge_may_be_busy(shop: Shop) -> None:
 
 
 def test_an_agent_cannot_lead_the_push_elsewhere(shop: Shop) -> None:
+    """Both addresses are told, without who may push there."""
     shop.settings(ci=QUICK)
     shop.tasks(TWO[0])
+    shop.git("remote", "set-url", "origin", f"file://me:right@localhost{shop.forge.bare}")
     other = shop.path.parent / "evil.git"
     shop.git("init", "-q", "--bare", str(other))
-    done = shop.run(f'git remote set-url origin "{other}"; {WORK}', "--pr", "stacked")
+    script = f'git remote set-url origin "file://you:wrong@localhost{other}"; {WORK}'
+    done = shop.run(script, "--pr", "stacked")
     assert done.code == 3, done.err
     assert "git remote set-url origin" in done.err
+    assert f"origin leads to file://localhost{other} now" in done.err
+    assert ":right@" not in done.err
     assert not shop.forge.pulls
+
+
+def test_a_push_that_is_refused_says_why(shop: Shop) -> None:
+    """The words of the user's own hook, and how to try it by hand."""
+    shop.settings(ci=QUICK)
+    shop.tasks(TWO[0])
+    hook = shop.path / ".git" / "hooks" / "pre-push"
+    hook.write_text("#!/bin/sh\necho 'no pushing on Fridays' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    done = shop.run(WORK, "--pr", "stacked")
+    assert done.code == 3, done.err
+    assert "git push: no pushing on Fridays. To see all: git push origin " in done.err
+    assert shop.statuses() == {"T1": "in_progress"}
