@@ -65,8 +65,8 @@ class Remote:
             return True, f"{branch} was there"
         if there and not self.follows(there, commit):
             return False, (
-                f"{branch} on {ORIGIN} holds commits that are not Ralph's ({there[:12]}): look at "
-                f"them, then merge them here, or delete it: git push {ORIGIN} --delete {branch}"
+                f"{branch} on {ORIGIN} holds commits that this work does not ({there[:12]}): look "
+                f"at them, then merge them here, or delete it: git push {ORIGIN} --delete {branch}"
             )
         done = carry_out(f"push --quiet {ORIGIN} {commit}:{_BRANCHES}{branch}")
         if not done.ok:

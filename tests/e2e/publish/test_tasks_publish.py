@@ -212,13 +212,16 @@ def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
     assert done.err.count("CI passes: ") == 1
 
 
-def test_merged_when_complete_and_never_without_being_told(shop: Shop) -> None:
-    """Issue 25: "never merges without `--merge`"; the next of a stack then stands on the base."""
+@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+def test_merged_when_complete_and_never_without_being_told(shop: Shop, mode: str) -> None:
+    """Issue 25: "never merges without `--merge`"; the next of a stack then stands on the base, and
+    so does a task that waits for another."""
     shop.settings(ci=QUICK)
-    shop.tasks(*TWO)
+    shop.tasks(TWO[0], {**TWO[1], "blockedBy": ["T1"]})
     shop.forge.ci("*", [[passed("build")]])
-    done = shop.run(WORK, "--pr", "stacked", "--merge")
+    done = shop.run(WORK, "--pr", mode, "--merge")
     assert done.code == 0, done.err
+    assert "T1.txt" in shop.forge.git("ls-tree", "--name-only", "ralph/T2")
     assert [(pull.state, pull.base) for pull in shop.forge.pulls] == [("merged", "main")] * 2
     assert "T2.txt" in shop.forge.git("ls-tree", "--name-only", "main")
 
@@ -254,6 +257,7 @@ def test_without_ci_nobody_is_waited_for(shop: Shop) -> None:
         (("--base", "main"), "--base is for pull requests"),
         (("--pr", "stacked", "--parallel", "2"), "--pr per-task"),
         (("--ci",), "--pr per-task"),
+        (("--pr", "stacked", "--merge", "--draft"), "a draft cannot be merged"),
     ],
 )
 def test_what_could_not_work_is_refused_before_anything_is_paid(
