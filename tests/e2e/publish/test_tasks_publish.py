@@ -190,12 +190,15 @@ def test_the_run_goes_on_while_ci_is_at_work(shop: Shop) -> None:
     run = Running(shop.path, *shop.words(WORK, "--pr", "per-task"))
     run.await_that(lambda: shop.forge.head("ralph/T2"))
     assert shop.turns("T1") == 1
+    assert json.loads(ralph("status", "--json").out)["tasks"], "it is told as a crew is"
+    assert "whichever task" in ralph("note", "Mind the gap").out
     shop.forge.now(shop.forge.head("ralph/T1"), [failed("build", log="T1 broke it")])
     done = run.end()
     assert done.code == 0, done.err
     assert "T1 broke it" in shop.prompt("T1", 2)
     assert len(shop.forge.pulls) == 2
     assert shop.forge.git("log", "--format=%s", "main..ralph/T1") == "T1: One\nT1: One"
+    assert json.loads(ralph("list", "--json").out)[0]["iterations"] == 3
 
 
 def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
