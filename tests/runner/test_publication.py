@@ -75,7 +75,7 @@ class FakeOutlet:
         return looks[min(number, len(looks)) - 1]
 
     def log(self, check: Check) -> str:
-        return "the end of the log"
+        return "x" * 300_000 + "the end of the log"
 
     def say(self, pull: Published, text: str) -> None:
         self.said += [text] if text not in self.said else []
@@ -144,6 +144,7 @@ def test_red_is_told_and_the_next_commit_is_judged_anew() -> None:
     assert told.iterations == [1, 2, 3]
     assert "build failed on commit c1" in told.agent.prompts()[1]
     assert "the end of the log" in told.agent.prompts()[2]
+    assert len(told.agent.prompts()[2]) < 131_072 // 4, "one argument holds it"
     assert story.outlet.opened == ["ralph/x"]
 
 

@@ -1,6 +1,7 @@
 """The remote repository that work is pushed to: its branches, and pushes that only go forward."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ _ON_THE_WAY = (
     *("the remote end hung up", "network is unreachable", "requested url returned error: 5"),
 )
 _OBJECTS = ("fatal:", "error:", "remote: error:", "! ")  # how git begins such a line
+_IN_VAIN = "error: failed to push some refs"  # which says nothing of why
+_USER = re.compile(r"(?<=//)[^/@]*@")  # of a URL, with a password or a token
 _PATIENCE = 30.0  # seconds before it is tried again
 
 
@@ -62,12 +65,13 @@ class Remote:
             return True, f"{branch} was there"
         if there and not self.follows(there, commit):
             return False, (
-                f"{branch} on {ORIGIN} holds commits that are not Ralph's ({there[:12]}): look at "
-                f"them, then merge them here, or delete it: git push {ORIGIN} --delete {branch}"
+                f"{branch} on {ORIGIN} holds commits that this work does not ({there[:12]}): look "
+                f"at them, then merge them here, or delete it: git push {ORIGIN} --delete {branch}"
             )
         done = carry_out(f"push --quiet {ORIGIN} {commit}:{_BRANCHES}{branch}")
         if not done.ok:
-            raise trouble(f"git push: {last_line(done.said)}", done.said)
+            again = f"To see all: git push {ORIGIN} {commit[:12]}:{_BRANCHES}{branch}"
+            raise trouble(f"git push: {last_line(done.said)}", done.said, again)
         return True, branch
 
     def fetch(self, branch: str, commit: str) -> None:
@@ -87,22 +91,24 @@ class Remote:
         """Raise a ForgeError if somebody, who may be an agent, has led `origin` elsewhere."""
         now = _url(self.workspace, self.environ)
         if now != self.url:
-            message = f"{ORIGIN} leads to {now or 'nowhere'} now, and led to {self.url} at first"
+            here, first = _USER.sub("", now) or "nowhere", _USER.sub("", self.url)
+            message = f"{ORIGIN} leads to {here} now, and led to {first} at first"
             raise ForgeError(message, "Put it back: git remote set-url origin URL")
 
     def _git(self, *words: str) -> GitResult:
         return _git(self.workspace, self.environ, *words)
 
 
-def trouble(message: str, said: str) -> ForgeError:
+def trouble(message: str, said: str, remedy: str = _LOOK) -> ForgeError:
     """The error of a git that has spoken with `origin`; what failed on the way may pass."""
     passes = any(words in said.lower() for words in _ON_THE_WAY)
-    return ForgeError(message, _LOOK, retry_after=_PATIENCE if passes else None)
+    return ForgeError(message, remedy, retry_after=_PATIENCE if passes else None)
 
 
 def last_line(said: str) -> str:
     """The line of git that says what is wrong."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(_IN_VAIN)] or lines
     fatal = [line for line in lines if line.startswith(_OBJECTS)]
     return (fatal or lines[-1:] or ["no reason given"])[0]
 

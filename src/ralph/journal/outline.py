@@ -22,6 +22,7 @@ from ralph.kernel.verdict import Stop
 _TAIL = 1 << 16  # bytes
 _LARGEST = 1 << 20  # bytes of the first line, which holds the settings
 _BEGAN, _RESUMED = b'{"type":"began",', b'{"type":"resumed",'
+_SENT = b'{"type":"assigned",'
 
 
 @value
@@ -65,7 +66,7 @@ def _from_ends(run: Run) -> Outline | None:
         return None
     whole = lines[not is_whole :]
     began = [line for line in whole if line.startswith(_BEGAN)]
-    if not began and not is_whole:
+    if (not began and not is_whole) or any(line.startswith(_SENT) for line in whole):
         return None
     resumed = [_fact(line) for line in whole if line.startswith(_RESUMED)]
     limits = [fact.limits for fact in resumed if isinstance(fact, Resumed) and fact.limits]

@@ -180,7 +180,8 @@ class Published:
 
 @value
 class Resting:
-    """Settling waits until then for others to answer: that time is not spent."""
+    """Settling, or every worker, waits until then for others to answer: that time is not spent.
+    Without a `why` somebody is at work again."""
 
     time: float
     until: float

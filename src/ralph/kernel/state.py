@@ -239,7 +239,7 @@ def _noted(
         case facts.Published():
             return replace(state, pulls=_with_pulls(state, (fact,)))
         case facts.Resting():
-            return replace(state, resting=Wait(fact.until, fact.why))
+            return replace(state, resting=Wait(fact.until, fact.why) if fact.why else None)
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:

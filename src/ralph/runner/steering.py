@@ -200,7 +200,7 @@ def _coming(run: Run, account: Account, task: str) -> str:
         )
     if task or started is None:
         return f"Told with {prompt}."
-    if started.workers > 1:
+    if started.workers > 1 or state.sent:
         return "Told with the next prompt, whichever task that is for."
     number = state.iteration + (state.phase is not Phase.OPENING or not state.again)
     most = state.limits.iterations

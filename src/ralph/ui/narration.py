@@ -41,6 +41,7 @@ _PARKED = {
     Cause.CRASH: "is blocked",
     Cause.QUESTION: "waits for you",
     Cause.PERSON: "is left alone",
+    Cause.REVIEW: "is blocked",
 }
 _UNDONE = {
     "restore": "The task's changes are undone",
@@ -288,7 +289,9 @@ def _published(fact: facts.Fact, before: RunState) -> Iterator[Line]:
         how = "Merged pull" if fact.merged else "Pull" if new else "Updated pull"
         way = f"{fact.branch} -> {fact.base}"
         yield Line(f"{how} request #{fact.number}: {way}  {fact.url}", Tone.GOOD)
-    elif isinstance(fact, facts.Resting) and fact.why != getattr(before.resting, "why", ""):
+    elif isinstance(fact, facts.Resting) and not before.crew:
+        if fact.why == getattr(before.resting, "why", ""):
+            return
         yield Line(f"Waiting: {fact.why}", Tone.FAINT)
 
 

@@ -119,17 +119,20 @@ def test_green_is_what_the_settings_say_of_this_very_commit(
     assert words in done.err
 
 
-def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop) -> None:
+@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop, mode: str) -> None:
     """Issue 25: "somebody else's push to the branch → blocked"."""
     shop.settings(ci={**QUICK, "poll": 0.2})
     shop.tasks(TWO[0])
     shop.forge.ci("*", [[pending("build")]])
-    run = Running(shop.path, *shop.words(WORK, "--pr", "stacked"))
+    run = Running(shop.path, *shop.words(WORK, "--pr", mode))
     run.await_that(lambda: "CI of #1" in run.err())
     theirs = shop.push("ralph/T1", "mine now")
     done = run.end()
     assert done.code == 3, done.err
     assert theirs[:12] in done.err
+    assert "T1 is blocked: " in done.err
+    assert "Next       ralph tasks edit T1 --status pending" in done.err
     assert shop.task("T1")["status"] == "blocked"
 
 
@@ -189,12 +192,15 @@ def test_the_run_goes_on_while_ci_is_at_work(shop: Shop) -> None:
     run = Running(shop.path, *shop.words(WORK, "--pr", "per-task"))
     run.await_that(lambda: shop.forge.head("ralph/T2"))
     assert shop.turns("T1") == 1
+    assert json.loads(ralph("status", "--json").out)["tasks"], "it is told as a crew is"
+    assert "whichever task" in ralph("note", "Mind the gap").out
     shop.forge.now(shop.forge.head("ralph/T1"), [failed("build", log="T1 broke it")])
     done = run.end()
     assert done.code == 0, done.err
     assert "T1 broke it" in shop.prompt("T1", 2)
     assert len(shop.forge.pulls) == 2
     assert shop.forge.git("log", "--format=%s", "main..ralph/T1") == "T1: One\nT1: One"
+    assert json.loads(ralph("list", "--json").out)[0]["iterations"] == 3
 
 
 def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
@@ -211,13 +217,16 @@ def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
     assert done.err.count("CI passes: ") == 1
 
 
-def test_merged_when_complete_and_never_without_being_told(shop: Shop) -> None:
-    """Issue 25: "never merges without `--merge`"; the next of a stack then stands on the base."""
+@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+def test_merged_when_complete_and_never_without_being_told(shop: Shop, mode: str) -> None:
+    """Issue 25: "never merges without `--merge`"; the next of a stack then stands on the base, and
+    so does a task that waits for another."""
     shop.settings(ci=QUICK)
-    shop.tasks(*TWO)
+    shop.tasks(TWO[0], {**TWO[1], "blockedBy": ["T1"]})
     shop.forge.ci("*", [[passed("build")]])
-    done = shop.run(WORK, "--pr", "stacked", "--merge")
+    done = shop.run(WORK, "--pr", mode, "--merge")
     assert done.code == 0, done.err
+    assert "T1.txt" in shop.forge.git("ls-tree", "--name-only", "ralph/T2")
     assert [(pull.state, pull.base) for pull in shop.forge.pulls] == [("merged", "main")] * 2
     assert "T2.txt" in shop.forge.git("ls-tree", "--name-only", "main")
 
@@ -253,6 +262,7 @@ def test_without_ci_nobody_is_waited_for(shop: Shop) -> None:
         (("--base", "main"), "--base is for pull requests"),
         (("--pr", "stacked", "--parallel", "2"), "--pr per-task"),
         (("--ci",), "--pr per-task"),
+        (("--pr", "stacked", "--merge", "--draft"), "a draft cannot be merged"),
     ],
 )
 def test_what_could_not_work_is_refused_before_anything_is_paid(
@@ -301,11 +311,29 @@ def test_the_forge_may_be_busy(shop: Shop) -> None:
 
 
 def test_an_agent_cannot_lead_the_push_elsewhere(shop: Shop) -> None:
+    """Both addresses are told, without who may push there."""
     shop.settings(ci=QUICK)
     shop.tasks(TWO[0])
+    shop.git("remote", "set-url", "origin", f"file://me:right@localhost{shop.forge.bare}")
     other = shop.path.parent / "evil.git"
     shop.git("init", "-q", "--bare", str(other))
-    done = shop.run(f'git remote set-url origin "{other}"; {WORK}', "--pr", "stacked")
+    script = f'git remote set-url origin "file://you:wrong@localhost{other}"; {WORK}'
+    done = shop.run(script, "--pr", "stacked")
     assert done.code == 3, done.err
     assert "git remote set-url origin" in done.err
+    assert f"origin leads to file://localhost{other} now" in done.err
+    assert ":right@" not in done.err
     assert not shop.forge.pulls
+
+
+def test_a_push_that_is_refused_says_why(shop: Shop) -> None:
+    """The words of the user's own hook, and how to try it by hand."""
+    shop.settings(ci=QUICK)
+    shop.tasks(TWO[0])
+    hook = shop.path / ".git" / "hooks" / "pre-push"
+    hook.write_text("#!/bin/sh\necho 'no pushing on Fridays' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    done = shop.run(WORK, "--pr", "stacked")
+    assert done.code == 3, done.err
+    assert "git push: no pushing on Fridays. To see all: git push origin " in done.err
+    assert shop.statuses() == {"T1": "in_progress"}

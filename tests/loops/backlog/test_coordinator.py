@@ -103,6 +103,33 @@ def test_everybody_is_sent_once_and_all_of_it_is_counted() -> None:
     assert (state.crew, state.sent) == ((), 3)
 
 
+def test_time_in_which_all_only_wait_is_not_spent() -> None:
+    """A night of CI uses up none of the run's time, and what comes after it still begins."""
+    here = office(A, replace(B, blocked_by=("a",)), bounds=Bounds(run=Limits(seconds=300.0)))
+    waits: list[Assigned] = []
+    first: Future[Returned | None] = Future()
+
+    def send(assigned: Assigned) -> "Future[Returned | None]":
+        if assigned.assignment.task == "b":
+            return here.send(assigned)
+        waits.append(assigned)
+        return first
+
+    def resting() -> int:
+        here.clock.time += 100.0 * len(waits)
+        if waits and here.clock.time > 1500.0:
+            first.set_result(here.work(waits.pop()))
+        return 0 if first.done() else len(waits)
+
+    crew = Crew(1, send, here.recall, "run-{:03d}".format, here.end, resting)
+    policy = foreman(here.bounds, Budget(None, 1, 0.0))
+    clock, journal = here.clock, here.journal
+    state = coordinate(policy, crew, NEW, world=here.world, journal=journal, clock=clock)
+    assert state.stop is not None
+    assert (here.worked, state.stop.reason) == (["a", "b"], Reason.COMPLETED)
+    assert state.waited > state.spent.seconds
+
+
 def sent(task: str, worker: str = "run-001") -> Assigned:
     return Assigned(1.0, Assignment(task), worker)
 

@@ -300,7 +300,7 @@ class SettleTask:
             yield Moved(ports.clock.now(), ports.world.checkpoint())
         yield from self._record(ports, state, "reopen", answer)
         if isinstance(answer, Park) and not self.publishing.parks:
-            answer = answer.stop
+            answer = Stop(Reason.BLOCKED, f"{state.task} is blocked: {answer.why}")
         if isinstance(answer, Stop):
             self.settlement.end()
         yield Settled(ports.clock.now(), answer)

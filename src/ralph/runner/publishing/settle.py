@@ -20,6 +20,7 @@ from ralph.text.words import counted, duration, listed
 PUSH = "push"  # the key of its step
 _LOGS = 3  # of checks that failed, in full
 _NAMED = 5
+_MOST_LOGGED = 30_000  # characters of all of them: one argument holds what an agent is told
 _SHORT_ID = 12
 _SECOND_LOOK = 15.0  # seconds: the checks of another workflow may not have been announced yet
 _Answer = TypeVar("_Answer")
@@ -182,6 +183,7 @@ class _Publishing:
         """What the agent is told: which jobs failed on which commit, and the ends of their logs."""
         names = listed([check.name for check in failed], _NAMED)
         lines = [f"{names} failed on commit {commit[:_SHORT_ID]} in continuous integration."]
+        room = _MOST_LOGGED // len(failed[:_LOGS])
         for check in failed[:_LOGS]:
             said = ", ".join(filter(None, (check.said, check.url)))
             lines += ["", f"{check.name}{': ' * bool(said)}{said}"]
@@ -189,7 +191,8 @@ class _Publishing:
                 log = self._outlet.log(check)
             except ForgeError as error:
                 log = f"(its log cannot be read: {error.message})"
-            lines += ["The end of its log:", log.rstrip("\n")] if log.strip() else []
+            end = log.rstrip("\n")[-room:]
+            lines += ["The end of its log:", end] if end.strip() else []
         return "\n".join(lines)
 
     def _red(self, how: Hearing, detail: str, pull: Published | None) -> _Facts[Verdict]:

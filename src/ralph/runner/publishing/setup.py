@@ -36,6 +36,8 @@ def refuse_idle_flags(loaded: Loaded) -> None:
 
 def destination(settings: Settings, workspace: str, environ: Mapping[str, str]) -> Destination:
     """Where the work is to go. ConfigError or ForgeError where it could not arrive."""
+    if settings.pr.draft and settings.pr.merge:
+        raise ConfigError("a draft cannot be merged", "Leave out --draft, or --merge")
     remote = Remote.of(workspace, environ)
     forge = forge_of(environ, workspace)
     project = forge.project()

@@ -101,8 +101,8 @@ class Report:
 
     @property
     def is_crew(self) -> bool:
-        """True if it works on several tasks at once, by workers."""
-        return self.started is not None and self.started.workers > 1
+        """True if it works on its tasks by workers, several at once or with what waits for CI."""
+        return self.started is not None and (self.started.workers > 1 or self.state.sent > 0)
 
     @property
     def assignment(self) -> Assignment | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 
 from ralph.kernel.case import Case, decided_by
-from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Settled
+from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Resting, Settled
 from ralph.kernel.ports import Clock, Crew, Journal, Policy, World
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace
@@ -28,6 +28,7 @@ from ralph.kernel.verdict import (
 from ralph.kernel.world import NOTE, RESUME, Signals
 
 _LOOK = 0.25  # seconds between two looks at signals and at what is there to do
+_ALL_WAIT = "every task that was begun waits for others"
 
 
 def coordinate(
@@ -57,6 +58,7 @@ def coordinate(
             raise failure
         if not sent and isinstance(verdict, Stop):
             return _ended(crew, journal, clock, state, verdict, rule=rule)
+        state = _rested(crew, journal, state, len(sent), now)
         if not sent:
             clock.rest(clock.now() + _LOOK, lambda: False)
         for promise in wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done:
@@ -79,6 +81,15 @@ def _hear(crew: Crew, journal: Journal, state: RunState, signals: Signals, now: 
         if request.request != NOTE and request.id not in state.heard:
             state = _record(journal, state, Asked(now, request))
     return state
+
+
+def _rested(crew: Crew, journal: Journal, state: RunState, sent: int, now: float) -> RunState:
+    """Record when the last of them begins to wait, and when one is at work again: no time is spent
+    in between."""
+    rests = 0 < sent == crew.resting()
+    if rests == (state.resting is not None):
+        return state
+    return _record(journal, state, Resting(now, now, _ALL_WAIT if rests else ""))
 
 
 def _ended(

@@ -64,7 +64,7 @@ def _by_crew(
             *backlog_notes(plan, before, run_dir),
         )
         display.introduce(plan, (*notes, *foreman.prepare()))
-        recorder = Recorder(journal, [attention, *display.readers, *display.notices])
+        recorder = Recorder(journal, [attention, foreman, *display.readers, *display.notices])
         state = first_state(plan, run_dir, "tasks", recorder, history)
         world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers

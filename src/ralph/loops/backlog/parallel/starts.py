@@ -1,5 +1,5 @@
 """Where a task with a pull request of its own begins: on its branch, on that of the task it waits
-for, or on what is checked out."""
+for, on the base that this one was merged into, or on what is checked out."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +50,8 @@ def start_of(
 def _start(to: "Destination", task: str, blockers: Iterable[str]) -> Start:
     """Of a branch without an open pull request nothing is known: whoever pushes to it is told."""
     own, names = branch_of(task), {branch_of(str(each)): str(each) for each in blockers}
-    heads = to.remote.heads(own, *names)
+    heads = to.remote.heads(to.base, own, *names)
+    base = heads.pop(to.base, "")
     opened = {branch: at for branch, at in heads.items() if to.forge.find(branch) is not None}
     for branch, commit in opened.items():
         to.remote.fetch(branch, commit)
@@ -60,7 +61,15 @@ def _start(to: "Destination", task: str, blockers: Iterable[str]) -> Start:
         tasks = listed([names[branch] for branch in apart])
         return Start(problem=f"it needs {tasks}, whose pull requests are not merged yet")
     below = tops[0] if tops else ""
-    return Start(opened.get(own) or apart.get(below, HEAD), below)
+    first = _with_merged(to, base) if names and not apart else HEAD
+    return Start(opened.get(own) or apart.get(below, first), below)
+
+
+def _with_merged(to: "Destination", base: str) -> str:
+    """The base, which has what was merged there, if it goes on from what is checked out."""
+    if base:
+        to.remote.fetch(to.base, base)
+    return base if base and to.remote.follows(HEAD, base) else HEAD
 
 
 def _holds(to: "Destination", commit: str, others: Iterable[str]) -> bool:

@@ -15,9 +15,9 @@ from ralph.git.checkpoint.start_ref import sweep
 from ralph.git.repository import Repository
 from ralph.journal.journal import JOURNAL, read_journal
 from ralph.journal.recovery import History, recover
-from ralph.kernel.facts import Assigned, Returned
+from ralph.kernel.facts import Assigned, Fact, Returned
 from ralph.kernel.limits import left
-from ralph.kernel.state import RunState, replay
+from ralph.kernel.state import RunState, fold, replay
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cause, Park, Reason, Stop
 from ralph.kernel.world import Signals, of_worker
@@ -52,7 +52,7 @@ class Foreman:
         self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
         self._before, self._signals, self._tell = before, signals, tell
         self._recalled, self._told, self._onto = False, set[str](), ""
-        self._began = time.time() - before.spent.seconds
+        self._state = before
         self._trees, self._merge_lock = worktrees_of(plan), _OneAtATime()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
@@ -61,6 +61,12 @@ class Foreman:
             history = self._history(sent)
             spent += replay((*history.facts, *history.recovered)).spent.dollars
         self.budget, self.places = shared(plan, spent)
+
+    def on_fact(self, fact: Fact) -> None:
+        """Know how much time is spent."""
+        self._state = fold(self._state, fact)
+
+    def on_events(self, events: object) -> None: ...
 
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
@@ -170,7 +176,7 @@ class Foreman:
         context = WorkerContext(name, self.budget, enter, leave, take, rest)
         seat = Seat(tree, self._repository, self._onto, context, self._told, below)
         # The run's time is that of its foreman: it passes for all of them.
-        more = left(bounds.run.seconds, time.time() - self._began)
+        more = left(bounds.run.seconds, self._state.spent_at(time.time()).seconds)
         seconds = None if more is None else more + before.spent.seconds
         bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
         # What one worker writes is remembered, lest another takes it for its agent's.
