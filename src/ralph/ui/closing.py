@@ -222,7 +222,7 @@ def _next(stop: Stop, state: RunState, briefing: Briefing, waiting: Iterable[str
     """The command to type next, with a comment as shells have it."""
     reason = stop.reason
     if briefing.tasks and reason is Reason.BLOCKED:
-        return list(next_of_waiting([*waiting, stop.why]))
+        return list(next_of_waiting([*waiting, stop.why], published=bool(state.pulls)))
     own = _NEXT_OF_PLANNING if briefing.planning else {}
     own = _NEXT_OF_STORIES if briefing.stories else _NEXT_OF_TASKS if briefing.tasks else own
     if reason in own:
@@ -248,15 +248,16 @@ def _next_of_done(stop: Stop, state: RunState) -> Iterator[str]:
         yield "ralph init  # adds checks, so that the next run proves its work"
 
 
-def next_of_waiting(waiting: Iterable[str]) -> Iterator[str]:
-    """How to bring back tasks that wait for a person."""
+def next_of_waiting(waiting: Iterable[str], *, published: bool = False) -> Iterator[str]:
+    """How to bring back tasks that wait for a person. Where work was `published`, more shall be."""
     for words, command in (
         (r"(\S+) asks: ", 'ralph tasks answer {} "..."'),
         (r"(\S+) is blocked", "ralph tasks edit {} --status pending"),
     ):
         found = (re.match(words, each) for each in waiting)
         yield from [command.format(match[1]) for match in found if match][:1]
-    yield "ralph tasks run  # afterwards; all that wait: ralph tasks list"
+    flag = ", with --pr as before" if published else ""
+    yield f"ralph tasks run  # afterwards{flag}; all that wait: ralph tasks list"
 
 
 def _reviews(state: RunState) -> list[Review]:
