@@ -309,7 +309,8 @@ def test_a_proxy_serves_only_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 
     threading.Thread(target=proxy._accept, args=(listener, serve), daemon=True).start()
     clients = [socket.create_connection(listener.getsockname(), 30) for _ in range(6)]
-    for client in clients:
+    assert [client.recv(1) for client in clients[:2]] == [b"x", b"x"], "both at once"
+    for served, client in zip(clients, clients[2:], strict=False):
+        served.close()
         assert client.recv(1) == b"x"
-        client.close()
     assert max(peaks) == 2
