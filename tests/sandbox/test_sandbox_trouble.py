@@ -313,4 +313,6 @@ def test_a_proxy_serves_only_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     for served, client in zip(clients, clients[2:], strict=False):
         served.close()
         assert client.recv(1) == b"x"
+    for client in clients[-2:]:
+        client.close()
     assert max(peaks) == 2
