@@ -125,6 +125,8 @@ def test_done_is_green_on_that_commit() -> None:
     assert told.turns == 1
     rests = [fact for fact in told.facts if isinstance(fact, Resting)]
     assert [fact.until - fact.time for fact in rests] == [15.0] * 4
+    until = replay(told.facts[: told.facts.index(rests[0]) + 1])
+    assert (until.wakes, told.state.wakes) == (rests[0].until, None), "for who looks at it"
     assert told.state.spent.seconds == 0
     assert told.state.waited == 60
     assert story.outlet.pushed == ["c1"]
