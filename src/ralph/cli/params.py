@@ -268,16 +268,10 @@ def work_options(
     )
 
 
-def run_options(
-    model: str = "--model NAME",
-    *,
-    time: str = "no limit",
-    cost: str = "no limit",
-    sandbox: str = "work in place",
-) -> Callable[[_Function], _Function]:
+def run_options(model: str = "--model NAME", **defaults: str) -> Callable[[_Function], _Function]:
     """Options of every loop whose turns may be sandboxed, with the words for its defaults."""
     return together(
-        work_options(model, time=time, cost=cost, sandbox=sandbox),
+        work_options(model, **defaults),
         option(
             "--branch [=NAME]",
             "Make a new branch for the work, by default ralph/RUN, and stay on it.",

@@ -153,7 +153,7 @@ class Display:
             if plan.branch is not None:
                 console.note(plan.branch.words())
             if plan.destination is not None:
-                console.note(plan.destination.words())
+                console.note(plan.destination.words(plan.settings))
         for note in notes:
             console.note(note)
 

@@ -129,10 +129,11 @@ def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
     if plan.loop_name not in PUBLISHING:
         return plan
     if not publishes(settings):
-        if any(plan.loaded.origins.get(name) for name in ("pr.base", "pr.draft", "pr.merge")):
-            from ralph.runner.publishing.setup import refuse_idle_flags
-
-            refuse_idle_flags(plan.loaded)
+        for name in ("pr.base", "pr.draft", "pr.merge"):
+            flag = plan.loaded.origins.get(name) or ""
+            if flag.startswith("--"):
+                remedy = "Add --pr per-task, --pr stacked or --pr per-run."
+                raise ConfigError(f"{flag} is for pull requests, and there are none", remedy)
         return plan
     if invocation.flags.get("dry_run"):
         return plan

@@ -212,6 +212,7 @@ def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
     assert done.code == 0, done.err
     (pull,) = shop.forge.pulls
     assert pull.title == "2 tasks: T1, T2"
+    assert "It took 2 iterations" in pull.body
     assert "T1: One" in pull.body
     assert pull.branch == shop.git("symbolic-ref", "--short", "HEAD").strip()
     assert done.err.count("CI passes: ") == 1

@@ -10,6 +10,7 @@ from ralph.git.remote import Remote
 from ralph.git.repository import call, clean_environ
 from ralph.git.scm import ScmCommand
 from ralph.kernel.facts import Published
+from ralph.kernel.limits import Spent
 from ralph.kernel.ports import Committed
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace, value
@@ -22,7 +23,7 @@ from ralph.ui.closing import proof_words
 from ralph.ui.paper.words import telling
 
 if TYPE_CHECKING:
-    from ralph.settings.schema import PullSettings
+    from ralph.settings.schema import PullSettings, Settings
 
 _SHORT_ID = 12
 
@@ -43,15 +44,19 @@ class Destination:
     remote: Remote
     base: str
     project: Project
-    mode: str = ""  # how pull requests are made; "" for none
-    hears: bool = True  # CI's word counts
 
-    def words(self) -> str:
+    def words(self, settings: "Settings") -> str:
         """For people, before the first turn."""
-        ci = "complete when CI is green" if self.hears else "CI is not asked"
-        if not self.mode:
+        mode = settings.pr.mode
+        ci = "complete when CI is green" if hears(settings) else "CI is not asked"
+        if mode is None:
             return f"CI: {self.project.name}; {ci}"
-        return f"Pull requests: {self.mode}, into {self.base} of {self.project.name}; {ci}"
+        return f"Pull requests: {mode}, into {self.base} of {self.project.name}; {ci}"
+
+
+def hears(settings: "Settings") -> bool:
+    """True if CI's word on published work counts."""
+    return settings.ci.enabled is not False
 
 
 @value
@@ -84,7 +89,8 @@ class ForgeOutlet:
     def propose(self, state: RunState, commit: str, now: float) -> Published:
         subject, base = self._subject(state), self._base(state)
         closes = base == self.to.project.default_branch
-        account = _account(state, self._told())
+        before = Spent() if self.terms.mode == "per-run" else state.spent_before_task
+        account = _account(state, before, self._told())
         branch = self.branch(state)
         pull = self.to.forge.put(
             Proposal(
@@ -159,15 +165,15 @@ class ForgeOutlet:
         return ""
 
 
-def _account(state: RunState, report: str) -> Account:
-    """What the work of this task, or of the whole run, took and what speaks for it."""
-    verdict, spent, before = state.verdict, state.spent, state.spent_before_task
+def _account(state: RunState, before: Spent, report: str) -> Account:
+    """What the work took since then, and what speaks for it."""
+    verdict, spent = state.verdict, state.spent
     evidence = telling(verdict.evidence) if isinstance(verdict, Accept | Stop) else ()
     known = spent.uncounted == before.uncounted
     return Account(
         tuple(evidence),
         proof_words(state),
-        state.task_iteration or spent.iterations,
+        spent.iterations - before.iterations,
         spent.seconds - before.seconds,
         spent.dollars - before.dollars if known else None,
         report,

@@ -15,23 +15,11 @@ from ralph.kernel.ports import Gates
 from ralph.kernel.state import RunState
 from ralph.kernel.value import replace
 from ralph.runner.plan import Plan
-from ralph.runner.publishing.outlet import Destination, ForgeOutlet
+from ralph.runner.publishing.outlet import Destination, ForgeOutlet, hears
 from ralph.runner.publishing.pull_words import Subject
 from ralph.runner.publishing.settle import Hearing, Publication
 from ralph.runner.wired import RunContext
-from ralph.settings.load import Loaded
 from ralph.settings.schema import Settings
-
-MODES = ("per-task", "stacked", "per-run")
-_OF_PULLS = ("base", "draft", "merge")  # flags that say something about pull requests
-
-
-def refuse_idle_flags(loaded: Loaded) -> None:
-    """Raise a ConfigError for a flag that would have no effect."""
-    settings, origins = loaded.settings, loaded.origins
-    for name in () if settings.pr.mode else _OF_PULLS:
-        if (flag := origins.get(f"pr.{name}") or "").startswith("-"):
-            raise ConfigError(f"{flag} is for pull requests", f"Add --pr {'|'.join(MODES)}")
 
 
 def destination(settings: Settings, workspace: str, environ: Mapping[str, str]) -> Destination:
@@ -51,8 +39,7 @@ def destination(settings: Settings, workspace: str, environ: Mapping[str, str]) 
     if base not in there:
         message = f"{ORIGIN} has no branch {base} that pull requests could be for"
         raise ConfigError(message, f"Push it: git push {ORIGIN} {base}. Or name another: --base")
-    hears = settings.ci.enabled is not False
-    return Destination(forge, remote, base, project, settings.pr.mode or "", hears)
+    return Destination(forge, remote, base, project)
 
 
 def publication(
@@ -88,7 +75,7 @@ def publication(
     return Publication(
         outlet,
         law,
-        Hearing(terms, ci.poll, ci.repairs) if to.hears else None,
+        Hearing(terms, ci.poll, ci.repairs) if hears(settings) else None,
         settings.max_wait,
         opens=settings.pr.mode is not None,
         merges=settings.pr.merge,
