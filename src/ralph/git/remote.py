@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ralph.errors import ConfigError, ForgeError
-from ralph.git.repository import GitResult, call, clean_environ
+from ralph.git.repository import GitResult, call, clean_environ, is_repository
 from ralph.kernel.value import value
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Remote:
     def of(workspace: str, environ: Mapping[str, str]) -> "Remote":
         """ConfigError where there is none."""
         url = _url(workspace, environ)
+        if not url and not is_repository(workspace):
+            message = f"{workspace} is in no git repository, so there is nothing to push"
+            raise ConfigError(message, "Work in a clone of one: git clone URL")
         if not url:
             message = f"{workspace} has no remote repository called {ORIGIN} to push to"
             raise ConfigError(message, "Add it: git remote add origin URL")

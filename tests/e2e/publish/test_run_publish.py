@@ -1,6 +1,7 @@
 """Pull requests and CI for a prompt and for stories: `ralph run --pr`, `ralph prd run --pr`."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -92,6 +93,9 @@ def test_without_a_remote_there_is_nowhere_to_go(shop: Shop) -> None:
     done = run(shop, WRITE, MESSAGE)
     assert done.code == 2, done.err
     assert "git remote add origin" in done.err
+    shutil.rmtree(shop.path / ".git")
+    done = run(shop, WRITE, MESSAGE)
+    assert (done.code, "git clone URL" in done.err) == (2, True), done.err
 
 
 def test_a_dry_run_asks_nobody(shop: Shop) -> None:
