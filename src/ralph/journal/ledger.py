@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from ralph.errors import StateError
 from ralph.files.append import append_line
 from ralph.files.safe_open import open_regular
-from ralph.journal.spending import LedgerEntry
+from ralph.journal.spending import LedgerEntry, total
 from ralph.kernel.events import AgentEvent, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
 from ralph.kernel.turn import Role
@@ -164,3 +165,10 @@ def _amount(value: Any) -> float | None:  # noqa: ANN401
     except OverflowError:
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def spent_today(project: str, run: str) -> float:
+    """The dollars that others have spent today, without what this run had spent on days before."""
+    entries, today = read_ledger(project), time.localtime()[:3]
+    spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
+    return spent - total(e for e in entries if e.run == run).cost_usd

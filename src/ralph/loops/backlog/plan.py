@@ -1,7 +1,6 @@
 """A run over a backlog: planned from flags, and kept for `ralph resume` (B)."""
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +10,7 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.git.repository import Repository
 from ralph.git.status import CleanLook
-from ralph.journal.ledger import read_ledger
-from ralph.journal.spending import total
+from ralph.journal.ledger import spent_today
 from ralph.kernel.limits import Limits, least
 from ralph.kernel.rules import Patience
 from ralph.kernel.value import replace, value
@@ -134,7 +132,7 @@ def _planned(
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)
     backlog = TaskBacklog(TaskFile(here), task, tags, runners, test_command_of(loaded))
-    spent = spent_today(environ, here, run)
+    spent = spent_today(project_dir(state_root(environ), here), run)
     hooks = invocation.flags.get("hooks", ())
     work = TaskWork(backlog, bounds_of(settings, spent), wary_patience(loaded), hooks)
     terms = PlanTerms("Fix it and run again.", MONEY)
@@ -143,13 +141,6 @@ def _planned(
     limits = replace(work.bounds.run, tasks=work.bounds.tasks)  # the day's are not its own
     plan = replace(plan, limits=limits, briefing=briefing, workers=workers)
     return with_fallbacks(plan, invocation, terms)
-
-
-def spent_today(environ: Mapping[str, str], here: str, run: str) -> float:
-    """What others have spent today, without what this run had spent on days before."""
-    entries, today = read_ledger(project_dir(state_root(environ), here)), time.localtime()[:3]
-    spent = total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
-    return spent - total(e for e in entries if e.run == run).cost_usd
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:

@@ -87,20 +87,16 @@ class Forecasts:
         return known[1]
 
     def _day(self, run: Run, started: Started) -> tuple[float, float] | None:
-        """The money of a day, where settings limit it, and what the ledger has of other runs."""
+        """The money of a day, where settings limit it, and what others have spent of it."""
         most = (json.loads(started.settings).get("loop") or {}).get("maxCostPerDay")
         if not isinstance(most, int | float):
             return None
-        from ralph.journal.ledger import FILE, read_ledger
-        from ralph.journal.spending import total
+        from ralph.journal.ledger import FILE, spent_today
 
-        today = time.localtime()[:3]
-        stamp = stamp_of(os.path.join(run.project, FILE)), today
+        stamp = stamp_of(os.path.join(run.project, FILE)), time.localtime()[:3]
         known = self._days.get(run.id)
         if known is None or known[0] != stamp:
-            others = (entry for entry in read_ledger(run.project) if entry.run != run.id)
-            spent = total(e for e in others if time.localtime(e.time)[:3] == today)
-            known = self._days[run.id] = stamp, spent.cost_usd
+            known = self._days[run.id] = stamp, spent_today(run.project, run.id)
         return float(most), known[1]
 
 

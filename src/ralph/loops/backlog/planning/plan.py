@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 
 from ralph.errors import ConfigError
+from ralph.files.state_dir import project_dir, state_root
 from ralph.git import under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.repository import is_repository
+from ralph.journal.ledger import spent_today
 from ralph.kernel.limits import Limits
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
-from ralph.loops.backlog.plan import bounds_of, spent_today
+from ralph.loops.backlog.plan import bounds_of
 from ralph.loops.backlog.planning.prompt import Wish, plan_prompt
 from ralph.loops.backlog.planning.proposal import GOAL
 from ralph.loops.backlog.rules import DayLimit
@@ -86,7 +88,8 @@ def _plan(invocation: Invocation, loaded: Loaded, wish: Wish, run: str = "") -> 
     )
     loaded = msgspec.structs.replace(loaded, settings=settings)
     here = invocation.workspace
-    day = bounds_of(settings, spent_today(invocation.environ, here, run)).day
+    project = project_dir(state_root(invocation.environ), here)
+    day = bounds_of(settings, spent_today(project, run)).day
     work = Planning(wish, TaskFile(here), test_command_of(loaded), day)
     terms = PlanTerms("Fix it and plan again.", _MONEY)
     plan = planned("plan", work, invocation, loaded, work, terms=terms)
