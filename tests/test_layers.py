@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
     *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "runner"),
-    *("loops", "hooks", "fleet", "web", "watch", "mcp", "own_agent", "doctor"),
+    *("fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
     *("testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
@@ -44,7 +44,7 @@ PURE_MODULES = (
     *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
     *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
-    *("forge.answers", "forge.judging", "forge.port"),
+    *("fleet.lease", "fleet.port", "forge.answers", "forge.judging", "forge.port"),
     "web.security",
 )
 # What reads a clock, a file, the environment, chance or the network.
@@ -59,6 +59,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "files": ("yaml",),
+    "fleet": ("distributed", "msgspec"),
     "journal": ("msgspec",),
     "loops": ("msgspec",),
     "notify": ("apprise",),

@@ -79,6 +79,27 @@ class Launching:
 
 
 @value
+class Sent:
+    """A turn is about to be tried on another machine. Only the newest attempt is believed."""
+
+    time: float
+    attempt: int  # of this task
+    ref: str  # where its order is, on the remote
+    order: str  # the commit of it; a result goes on from there
+
+
+@value
+class Fared:
+    """What became of an attempt: placed, done, failed, lost, or ignored as one that came late."""
+
+    time: float
+    attempt: int
+    how: str
+    host: str = ""
+    detail: str = ""
+
+
+@value
 class Ended:
     """A turn is over."""
 
@@ -234,6 +255,8 @@ Fact = (
     | Asked
     | Began
     | Launching
+    | Sent
+    | Fared
     | Ended
     | Landed
     | Checking

@@ -112,6 +112,8 @@ class RunState:
     rewire: bool = False  # a person lets it go on: by settings that are read again
     crew: tuple[facts.Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
+    attempts: tuple[facts.Sent, ...] = ()  # of this task's turns on other machines, all of them
+    fared: tuple[facts.Fared, ...] = ()  # of this turn's attempts, what became of them
     recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
 
@@ -222,6 +224,8 @@ def _noted(
     | facts.Published
     | facts.Resting
     | facts.Moved
+    | facts.Sent
+    | facts.Fared
     | facts.Assigned,
 ) -> RunState:
     """Facts that change a field or two."""
@@ -240,6 +244,10 @@ def _noted(
             return replace(state, pulls=_with_pulls(state, (fact,)))
         case facts.Resting():
             return replace(state, resting=Wait(fact.until, fact.why) if fact.why else None)
+        case facts.Sent():
+            return replace(state, attempts=(*state.attempts, fact))
+        case facts.Fared():
+            return replace(state, fared=(*state.fared, fact))
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
@@ -356,6 +364,7 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         rewire=False,
         holds=0,
         steps=(),
+        fared=(),
         spent=replace(state.spent, iterations=fact.iteration),
     )
 

@@ -303,6 +303,29 @@ class LoopSettings(SettingsGroup, frozen=True):
     ] = None
 
 
+class FleetSettings(SettingsGroup, frozen=True):
+    """Turns on other machines, by Dask (the extra fleet)."""
+
+    address: Annotated[
+        Word | None,
+        doc("Where the fleet is, such as tls://build.example.com:8786; local: on this machine."),
+    ] = None
+    remote: Annotated[
+        Word | None,
+        doc(
+            "A git remote that all machines reach, by name or URL; null: origin, or on this "
+            "machine the repository itself."
+        ),
+    ] = None
+    lease: Annotated[
+        PositiveSeconds,
+        doc("Seconds after which a machine that is not heard of counts as lost; 5 or more."),
+    ] = 60
+    tls: Annotated[
+        Word | None, doc("The directory with ca.pem, cert.pem and key.pem of this machine.")
+    ] = None
+
+
 class HookSettings(SettingsGroup, frozen=True):
     """Commands that are told what happens, as JSON on standard input (B §Hooks)."""
 
@@ -418,6 +441,9 @@ class Settings(SettingsGroup, frozen=True):
     ci: Annotated[CiSettings, doc("Continuous integration.")] = CiSettings()
     loop: Annotated[LoopSettings, doc("How `ralph tasks run` works through a backlog.")] = (
         LoopSettings()
+    )
+    fleet: Annotated[FleetSettings, doc("Turns of `ralph tasks run` on other machines.")] = (
+        FleetSettings()
     )
     hooks: Annotated[HookSettings, doc("Commands that `ralph tasks run` tells what happens.")] = (
         HookSettings()
