@@ -199,6 +199,7 @@ class _Attempt:
         ended = self.state == "ended"
         return {
             "known": True,
+            "host": platform.node(),
             "incarnation": self.incarnation,
             "stamp": now,
             "state": self.state,
