@@ -1,10 +1,10 @@
-"""How a turn goes to another machine and comes back: orders, results, and the fence between them."""
+"""How a turn goes to another machine and comes back: orders, results, and the fence."""
 
 from pathlib import Path
 
 import pytest
-from kits.work_tree import git, new_repository, work_of
 
+from kits.work_tree import git, new_repository, work_of
 from ralph.errors import StateError
 from ralph.fleet.trees import (
     Remote,
