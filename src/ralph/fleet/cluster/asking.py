@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.on_worker import Told
+from ralph.fleet.place import LOCAL, NONE
 from ralph.fleet.security import Address, address_of, security_of
 from ralph.kernel.value import replace, value
 
@@ -37,7 +38,7 @@ class Worker:
     @property
     def names(self) -> frozenset[str]:
         """All that people may call it by."""
-        return frozenset((self.name, self.address, str(self.told.get("host", self.name))))
+        return frozenset((self.name, self.address, str(self.told.get("hostname", self.name))))
 
     def heard(self, answer: "Told | Exception") -> "Worker":
         """The same after one more answer."""
@@ -52,10 +53,10 @@ class Worker:
     def as_dict(self) -> Told:
         return {
             "name": self.name,
-            "host": self.told.get("host"),
+            "host": self.told.get("hostname"),
             "address": self.address,
             "slots": self.slots,
-            "version": self.told.get("ralph"),
+            "version": self.told.get("version"),
             "draining": self.draining,
             "attempts": self.attempts,
             "trouble": self.trouble or None,
@@ -117,7 +118,7 @@ def visit(
     act: Callable[[Fleet], Awaitable[_T]],
 ) -> _T:
     """Do something with the fleet at that address; ConfigError if none answers."""
-    if not address or address == "local":
+    if not address or address in (LOCAL, NONE):
         raise ConfigError(
             "no fleet is named",
             "Name it: --fleet ADDRESS, or the setting fleet.address. Start one: ralph fleet up",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import dask
-from distributed import Scheduler, Status, Worker
+from distributed import Scheduler, Worker
 
 from ralph.fleet.security import Address
 
@@ -62,11 +62,6 @@ class FleetWorker(Worker):  # type: ignore[misc]
         """Leave the scheduler, and wait for no attempt."""
         told: str | None = await super().close(timeout, **{**more, "executor_wait": False})
         return told
-
-    def take_no_more(self) -> None:
-        """Have the scheduler send nothing new; what is here goes on."""
-        if self.status == Status.running:
-            self.status = Status.paused
 
     @staticmethod
     def of(  # noqa: PLR0913  what a worker is

@@ -189,6 +189,7 @@ class Nest:
 
     def _work(self, name: str) -> int:
         scratch_of_it = os.path.join(self._directory, name)
+        os.makedirs(scratch_of_it, mode=0o700, exist_ok=True)
         post = Post(self._place, self._plan.slots, name, scratch_of_it)
 
         def tell(words: str) -> None:

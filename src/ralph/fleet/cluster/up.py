@@ -1,6 +1,7 @@
 """`ralph fleet up`: a scheduler and its workers below a keeper, until Ctrl+C."""
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from ralph.processes.signals import ending_by
 from ralph.runner.keeping import keeping
 
 _GRACE = 20.0  # seconds for all to end; attempts have 12
+_STATE = "RALPH_STATE_DIR"
 _KILLED = 128
 _Write = Callable[[bytes], object]
 
@@ -48,7 +50,7 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
 
     # Our own ears first: a signal that comes while it starts ends it too.
     with ending_by(lambda number, _: asked.append(number)), keeping(None) as start:
-        ended = start(Command(words, "/", environ, stdin), out, err).wait(watch)
+        ended = start(Command(words, "/", _lasting(environ), stdin), out, err).wait(watch)
     if ended.cut is not None:
         return 0
     if ended.code >= _KILLED:
@@ -69,3 +71,8 @@ def _refuse_taken(host: str, port: int) -> None:
         with socket.socket(family, kind, number) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
+
+
+def _lasting(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for another current directory."""
+    return {**environ, **{n: os.path.abspath(environ[n]) for n in (_STATE,) if environ.get(n)}}
