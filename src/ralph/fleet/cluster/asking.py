@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
@@ -87,17 +88,22 @@ class Fleet:
         asked = self.client.run(question, *given, workers=[worker], on_error="return")
         try:
             said = await asyncio.wait_for(asked, wait)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return TimeoutError(f"no answer within {wait:g} s")
         except Exception as error:  # noqa: BLE001  what a strange worker may have us unpickle
             return error
         answer: _T | Exception = said.get(worker, LookupError("it has left"))
         return answer
 
-    async def workers(self, question: Callable[[], Told] = on_worker.about) -> list[Worker]:
+    async def workers(self) -> list[Worker]:
         """Every worker with its own answer, by name."""
         known = await self.addresses()
-        answers = await self.ask(list(known), question)
+        begun = time.time()
+        answers = await self.ask(list(known), on_worker.about)
+        middle = (begun + time.time()) / 2
+        for answer in answers:  # how far its clock is from ours
+            if not isinstance(answer, Exception):
+                answer["apart"] = float(answer.get("time", middle)) - middle
         found = [
             Worker(
                 name=str(told.get("name", "")),
@@ -143,7 +149,7 @@ def visit(
         try:
             async with client:
                 return await act(Fleet(place, client))
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             from ralph.fleet.cluster.dask_nodes import plainly
 
             raise unreached(place, plainly(error)) from error

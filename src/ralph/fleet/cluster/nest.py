@@ -145,6 +145,7 @@ class Nest:
                 if member.pid == pid and not self._asked:
                     if words := member.died(status):
                         self._tell(f"[ralph] {words}")
+                    self._say_if_empty()
                     self._orphans_due = time.monotonic() + _ORPHANS
                 elif member.pid == pid:
                     member.pid = 0
@@ -156,13 +157,18 @@ class Nest:
             keeper_main.signal_all(orphans, signal.SIGKILL)
             self._orphans_due = time.monotonic() + _LOOK if orphans else 0.0
 
+    def _say_if_empty(self) -> None:
+        workers = self._members[1:]
+        if workers and all(worker.left for worker in workers):
+            self._tell("[ralph] No worker is left here. Ctrl+C ends the scheduler.")
+
     def _end(self) -> None:
         """Workers first: what they are at is ended, and whoever waits for it hears so."""
         for members in (self._members[1:], self._members[:1]):
             self._signal(members, signal.SIGTERM)
             end = time.monotonic() + PATIENCE + 1
             # Asked twice, or by a keeper that has no time.
-            while any(m.pid for m in members) and time.monotonic() < end and self._asked < 2:  # noqa: PLR2004
+            while any(m.pid for m in members) and time.monotonic() < end and self._asked < 2:
                 self._asked = max(self._asked, 1)
                 time.sleep(_LOOK / 10)
                 self._reap()

@@ -18,7 +18,7 @@ def about(dask_worker: Any = None) -> Told:  # noqa: ANN401  Dask gives its own,
     attempts = [
         {**each, "seconds": round(max(0.0, now - each["since"]), 1)} for each in relay.under_way()
     ]
-    return {**relay.about(dask_worker), "pid": os.getpid(), "attempts": attempts}
+    return {**relay.about(dask_worker), "pid": os.getpid(), "time": now, "attempts": attempts}
 
 
 def drain(dask_worker: Any = None) -> Told:  # noqa: ANN401

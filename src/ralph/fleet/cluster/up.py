@@ -22,7 +22,7 @@ _Write = Callable[[bytes], object]
 
 
 def planned(
-    host: str, port: int, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
+    host: str, port: int, *, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
 ) -> Plan:
     """The plan of what was typed; ConfigError where others could have commands run."""
     require_extra()
@@ -67,10 +67,12 @@ def _refuse_taken(host: str, port: int) -> None:
         )[0]
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{where}: {error}", "Name an address of this machine.") from error
-    with failing(where, "Take another: --port 0 is any that is free"):
-        with socket.socket(family, kind, number) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+    with (
+        failing(where, "Take another: --port 0 is any that is free"),
+        socket.socket(family, kind, number) as probe,
+    ):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
 
 
 def _lasting(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it is
-drained or asked to. Attempts are processes of their own, below it."""
+"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it
+is drained or asked to. Attempts are processes of their own, below it."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.dask_nodes import FleetWorker, configure, is_there, plainly
+from ralph.fleet.machine import relay
 from ralph.fleet.security import Address
 from ralph.kernel.value import value
 from ralph.processes import keeper_main
@@ -166,12 +167,12 @@ class _Worker:
 
     async def _end_attempts(self) -> None:
         """End every attempt, in its own way first."""
-        if not on_worker.under_way():
+        if not relay.under_way():
             return
         self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
         keeper_main.signal_all(_children(), signal.SIGTERM)
         end = time.monotonic() + PATIENCE
-        while on_worker.under_way() and time.monotonic() < end and not self._hurry:
+        while relay.under_way() and time.monotonic() < end and not self._hurry:
             await asyncio.sleep(_TICK)
         if not self._hurry:
             await asyncio.sleep(_HEARD)
