@@ -14,6 +14,7 @@ from ralph.fleet.security import Address
 if TYPE_CHECKING:
     from distributed import Security
 
+_PATIENCE = 3.0  # seconds
 _MEMORY = ("target", "spill", "pause", "terminate")  # an attempt is no data of Dask's
 
 
@@ -109,7 +110,10 @@ async def is_there(place: Address, security: "Security | None") -> str:
 
     given = security.get_connection_args("worker") if security else {}
     try:
-        comm = await connect(str(place), timeout=3, **given)
+        knocks = asyncio.open_connection(place.host, place.port)
+        _, there = await asyncio.wait_for(knocks, _PATIENCE)  # Dask would try again and again
+        there.close()
+        comm = await connect(str(place), timeout=_PATIENCE, **given)
     except (TimeoutError, OSError) as error:
         return plainly(error)
     with suppress(Exception):
