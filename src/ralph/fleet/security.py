@@ -133,7 +133,9 @@ def certificates_in(directory: str) -> Certificates:
     for path in (files.ca, files.cert, files.key):
         if not os.path.isfile(path):
             words = "tls:// needs ca.pem, cert.pem and key.pem"
-            raise ConfigError(f"{words}; there is no {path}", f"Name their place: --tls DIR. {_MAKE}")
+            raise ConfigError(
+                f"{words}; there is no {path}", f"Name their place: --tls DIR. {_MAKE}"
+            )
     with failing(f"cannot read {files.key}", "It must be yours."):
         with open(files.key, encoding="latin-1") as file:
             mode, text = os.fstat(file.fileno()).st_mode, file.read(1 << 20)

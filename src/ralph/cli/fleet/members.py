@@ -51,7 +51,9 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
 @option("--port P", "The port to listen at.  [default: any that is free]", default=0, type=_a_port)
 @options.tls
 @in_directory
-def worker(*, scheduler: str | None, slots: int, name: str | None, port: int, tls: str | None) -> int:
+def worker(
+    *, scheduler: str | None, slots: int, name: str | None, port: int, tls: str | None
+) -> int:
     """Let this machine work for a fleet, until Ctrl+C.
 
     It waits for a scheduler that is not there yet, and comes back to one that was away. Agents run

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
@@ -86,7 +86,7 @@ class Fleet:
         asked = self.client.run(question, *given, workers=[worker], on_error="return")
         try:
             said = await asyncio.wait_for(asked, wait)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return TimeoutError(f"no answer within {wait:g} s")
         except Exception as error:  # noqa: BLE001  what a strange worker may have us unpickle
             return error
@@ -142,7 +142,7 @@ def visit(
         try:
             async with client:
                 return await act(Fleet(place, client))
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             from ralph.fleet.cluster.dask_nodes import plainly
 
             raise unreached(place, plainly(error)) from error

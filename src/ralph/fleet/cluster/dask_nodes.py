@@ -69,7 +69,7 @@ class FleetWorker(Worker):  # type: ignore[misc]
             self.status = Status.paused
 
     @staticmethod
-    def of(  # noqa: PLR0913  what a worker is
+    def of(
         place: Address,
         security: "Security | None",
         *,
@@ -115,7 +115,7 @@ async def is_there(place: Address, security: "Security | None") -> str:
     given = security.get_connection_args("worker") if security else {}
     try:
         comm = await connect(str(place), timeout=3, **given)
-    except (OSError, asyncio.TimeoutError) as error:
+    except (TimeoutError, OSError) as error:
         return plainly(error)
     with suppress(Exception):
         await comm.close()

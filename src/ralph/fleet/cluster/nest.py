@@ -162,7 +162,7 @@ class Nest:
             self._signal(members, signal.SIGTERM)
             end = time.monotonic() + PATIENCE + 1
             # Asked twice, or by a keeper that has no time.
-            while any(m.pid for m in members) and time.monotonic() < end and self._asked < 2:  # noqa: PLR2004
+            while any(m.pid for m in members) and time.monotonic() < end and self._asked < 2:
                 self._asked = max(self._asked, 1)
                 time.sleep(_LOOK / 10)
                 self._reap()
