@@ -97,9 +97,20 @@ def fleet_of(
     if address != LOCAL:
         security_of(address, settings.tls, environ)
         here = is_loopback(address_of(address).host)
+    _refuse_submodules(workspace, environ)
     remote = _remote(settings.remote, workspace, environ, here=here)
     told, left = _settings(loaded, command)
     return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
+
+
+def _refuse_submodules(workspace: str, environ: Mapping[str, str]) -> None:
+    """What an agent does in one would stay on its machine."""
+    said = call(("ls-files", "--stage", ":/"), workspace, clean_environ(environ)).output
+    links = [line for line in said.splitlines() if line.startswith(b"160000 ")]
+    if links:
+        path = os.fsdecode(links[0].partition(b"\t")[2])
+        message = f"{path} is a submodule, and what is done in it would stay on another machine"
+        raise ConfigError(message, "Take the turns here: --fleet none")
 
 
 def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, here: bool) -> str:
