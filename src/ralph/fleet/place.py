@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ralph.errors import ConfigError
 from ralph.fleet.port import MOST_BYTES, Executor
+from ralph.fleet.security import address_of, is_loopback, security_of
 from ralph.fleet.trees import forget_run
 from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
@@ -28,7 +28,6 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 _LEAST_LEASE = 5.0
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
-_TRY_IT = "Try one on this machine: ralph fleet up --workers 2"
 
 
 @value
@@ -53,11 +52,10 @@ class Fleet:
         if self.address == LOCAL:
             from ralph.fleet.executors.local import LocalExecutor
 
-            return LocalExecutor(slots, environ)
+            return LocalExecutor(slots)
         from ralph.fleet.executors.dask import DaskExecutor
-        from ralph.fleet.security import security_of
 
-        return DaskExecutor(self.address, security_of(self.address, self.tls))
+        return DaskExecutor(self.address, security_of(self.address, self.tls, environ))
 
     def words(self) -> str:
         """For people, before the first turn."""
@@ -92,20 +90,27 @@ def fleet_of(
     if settings.lease < _LEAST_LEASE:
         message = f"fleet.lease: {settings.lease:g} seconds is too short for a network"
         raise ConfigError(message, f"Take {_LEAST_LEASE:g} or more.")
-    if settings.address != LOCAL:
-        from ralph.fleet.security import security_of
-
-        security_of(settings.address, settings.tls or "")
-    here = is_here(settings.address)
+    if command == "none":
+        message = "no agent is named, and there is none here to tell which one is meant"
+        raise ConfigError(message, "Name one that the machines have: --agent claude")
+    address, here = settings.address, True
+    if address != LOCAL:
+        security_of(address, settings.tls, environ)
+        here = is_loopback(address_of(address).host)
+    _refuse_submodules(workspace, environ)
     remote = _remote(settings.remote, workspace, environ, here=here)
     told, left = _settings(loaded, command)
     return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
 
 
-def is_here(address: str) -> bool:
-    """True if no machine but this one can be meant."""
-    host = urlsplit(address).hostname or ""
-    return address == LOCAL or host in ("localhost", "::1") or host.startswith("127.")
+def _refuse_submodules(workspace: str, environ: Mapping[str, str]) -> None:
+    """What an agent does in one would stay on its machine."""
+    said = call(("ls-files", "--stage", ":/"), workspace, clean_environ(environ)).output
+    links = [line for line in said.splitlines() if line.startswith(b"160000 ")]
+    if links:
+        path = os.fsdecode(links[0].partition(b"\t")[2])
+        message = f"{path} is a submodule, and what is done in it would stay on another machine"
+        raise ConfigError(message, "Take the turns here: --fleet none")
 
 
 def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, here: bool) -> str:

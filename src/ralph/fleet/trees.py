@@ -41,6 +41,7 @@ class OrderFound:
     head: str  # the commit that the task's branch is at
     work: str  # the tree of the files, with what is not committed
     list: bytes | None  # the agent's copy of the task list, if it has one
+    inside: str = ""  # the project in the repository; "" if it is all of that
 
 
 @value
@@ -56,7 +57,13 @@ class ResultFound:
 
 
 def make_order(
-    repository: Repository, order: Order, head: str, work: str, task_list: bytes | None
+    repository: Repository,
+    order: Order,
+    *,
+    head: str,
+    work: str,
+    task_list: bytes | None,
+    inside: str = "",
 ) -> str:
     """The commit of an order."""
     told = {
@@ -65,6 +72,7 @@ def make_order(
         "role": order.role.value,
         "dollars": order.dollars,
         "place": order.place,
+        "inside": inside,
     }
     files = {_ORDER: _blob(repository, _json(told)), _WORK: (*_TREE, work)}
     if task_list is not None:
@@ -83,11 +91,12 @@ def read_order(repository: Repository, commit: str) -> OrderFound:
             None if told["dollars"] is None else float(told["dollars"]),
             int(told["place"]),
         )
+        inside = str(told["inside"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"not an order: {error}") from error
     head = repository.resolve(f"{commit}^1")
     work = repository.resolve(f"{commit}:{_WORK}")
-    return OrderFound(commit, order, head, work, _content(repository, commit, _LIST))
+    return OrderFound(commit, order, head, work, _content(repository, commit, _LIST), inside)
 
 
 def make_result(

@@ -67,9 +67,7 @@ def narrate(
             yield from _starting(fact, before, after, briefing)
         case facts.Ended():
             yield from _ended(fact.turn, briefing)
-        case facts.Landed():
-            yield from _landed(fact)
-        case facts.Sent() | facts.Fared():
+        case facts.Landed() | facts.Sent() | facts.Fared():
             yield from _away(fact)
         case facts.Checking() | facts.Checked() | facts.Proved():
             yield from _gate(fact, briefing)
@@ -227,8 +225,11 @@ def _turn_statistics(turn: Turn) -> str:
     return ", ".join(parts)
 
 
-def _away(fact: facts.Sent | facts.Fared) -> Iterator[Line]:
-    """The lines about a turn on another machine. That it is done its end tells."""
+def _away(fact: facts.Landed | facts.Sent | facts.Fared) -> Iterator[Line]:
+    """The lines about a turn in a sandbox or on another machine. That it is done its end tells."""
+    if isinstance(fact, facts.Landed):
+        yield from _landed(fact)
+        return
     if isinstance(fact, facts.Sent):
         yield Line(f"Attempt {fact.attempt} is sent: {fact.ref}", verbose=True)
         return

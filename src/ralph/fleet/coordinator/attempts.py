@@ -57,9 +57,16 @@ class Attempts:
 
     def _ordered(self, order: Order) -> Sent:
         """Make the order of a new attempt, recorded before anybody can know of it."""
-        repository, head = self._work.repository, self._work.head()
-        files = with_records(repository, self._work.tree(), head)
-        commit = make_order(repository, order, head, files, self.task_list())
+        repository, head, top = self._work.repository, self._work.head(), self._work.workspace
+        inside = os.path.relpath(top, repository.place.top)
+        commit = make_order(
+            repository,
+            order,
+            head=head,
+            work=with_records(repository, self._work.tree(), head),
+            task_list=self.task_list(),
+            inside="" if inside == "." else inside,
+        )
         run, task = self._errand.run, self._errand.task
         self._number += 1
         while self._remote.at(ref := ref_of(run, task, self._number)):

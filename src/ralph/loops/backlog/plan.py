@@ -142,7 +142,8 @@ def _planned(
     spent = spent_today(project_dir(state_root(environ), here), run)
     hooks = invocation.flags.get("hooks", ())
     work = TaskWork(backlog, bounds_of(settings, spent), wary_patience(loaded), hooks)
-    terms = PlanTerms("Fix it and run again.", MONEY)
+    elsewhere = away and settings.fleet.address != "local"
+    terms = PlanTerms("Fix it and run again.", MONEY, elsewhere=elsewhere)
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
     briefing = replace(plan.briefing, iterations=work.bounds.task.iterations, tasks=True)
     limits = replace(work.bounds.run, tasks=work.bounds.tasks)  # the day's are not its own
