@@ -1,4 +1,4 @@
-"""`python -m ralph.fleet.cluster.nest`: the scheduler and the workers of `ralph fleet up`, below a
+"""`python -m ralph.fleet.cluster.begin`: the scheduler and the workers of `ralph fleet up`, below a
 keeper. Dask is imported once, and each of them is a fork of that; one that dies is forked again.
 
 Its standard input is the plan as JSON. The address is the first line that it prints.
@@ -251,11 +251,8 @@ def _forked(body: Callable[[], int]) -> int:
 
 
 def main() -> int:
+    """Have the fleet of standard input, until we are asked to end."""
     plan = Plan(**json.load(sys.stdin))
     keeper_main.become_subreaper()
     with scratch(os.environ) as directory:
         return Nest(plan, directory).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -41,7 +41,7 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
     """Have the fleet run until SIGINT or SIGTERM; the exit code. Nothing is left of it then, nor if
     we are killed."""
     _refuse_taken(plan.host, plan.port)
-    words = (sys.executable, "-P", "-m", "ralph.fleet.cluster.nest")
+    words = (sys.executable, "-P", "-m", "ralph.fleet.cluster.begin")
     stdin = json.dumps(asdict(plan)).encode()
     asked: list[int] = []
 
