@@ -118,32 +118,49 @@ def test_a_doctor_looks_from_here_and_from_there(tmp_path: Path, repo: Path) -> 
     assert ill.stdout.count("does not appear to be a git repository") == 2
 
 
-def test_a_worker_of_a_deployer(tmp_path: Path) -> None:
-    """A plain worker of Dask's, started as the page about fleets has it."""
-    up = Up(tmp_path / "said", workers=0)
-    flags = (
-        "--no-nanny",
-        "--nthreads",
-        "2",
-        "--memory-limit",
-        "0",
-        "--no-dashboard",
-        "--name",
-        "d",
-    )
-    words = (*flags, "--preload", "ralph.fleet.cluster.preload", "--local-directory", str(tmp_path))
-    plain = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_worker", up.address, *words],
-        stderr=subprocess.DEVNULL,
+def plain_worker(address: str, place: Path, *flags: str) -> "subprocess.Popen[str]":
+    """A worker of Dask's own, started as the page about fleets has it."""
+    usual = ("--no-nanny", "--nthreads", "2", "--memory-limit", "0", "--no-dashboard")
+    ours = ("--preload", "ralph.fleet.cluster.preload", "--local-directory", str(place))
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, *usual, *ours, *flags],
+        stderr=subprocess.PIPE,
+        text=True,
         env=dict(os.environ),
     )
-    try:
-        until(lambda: [one["slots"] for one in workers(up.address)] == [2])
-        assert ralph("fleet", "drain", "d", "--fleet", up.address).returncode == 0
-        assert plain.wait(30) == 0
-    finally:
-        plain.kill()
-        plain.wait()
+
+
+def test_a_worker_of_a_deployer(tmp_path: Path) -> None:
+    up = Up(tmp_path / "said", workers=0)
+    closed = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--name", "d")
+    with plain_worker(up.address, tmp_path, *closed) as plain:
+        try:
+            until(lambda: [one["slots"] for one in workers(up.address)] == [2])
+            assert ralph("fleet", "drain", "d", "--fleet", up.address).returncode == 0
+            assert plain.wait(30) == 0
+        finally:
+            plain.kill()
+
+
+@pytest.mark.parametrize(
+    ("flags", "way"),
+    [
+        (("--dashboard-address", "127.0.0.1:0"), "tcp://"),
+        (("--host", "127.0.0.1"), "http://0.0.0.0"),
+    ],
+)
+def test_a_deployers_worker_that_is_open_for_all(
+    tmp_path: Path, flags: tuple[str, ...], way: str
+) -> None:
+    up = Up(tmp_path / "said", workers=0)
+    with plain_worker(up.address, tmp_path, *flags) as plain:
+        try:
+            _, said = plain.communicate(timeout=30)
+        finally:
+            plain.kill()
+    assert plain.returncode == 2
+    assert f"open for everybody: {way}" in said
+    assert workers(up.address) == []
 
 
 def test_without_the_extra(tmp_path: Path) -> None:
