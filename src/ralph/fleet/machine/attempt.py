@@ -24,12 +24,14 @@ from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.fleet.port import Job
 from ralph.git.branch import branch_of
 from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Ended, Fact
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, run_and_hear
 from ralph.runner.keeping import keeping
 from ralph.runner.workplace import Workplace
+from ralph.text.redact import redacted
 
 _LIST = os.path.join(".ralph", "tasks.jsonl")
 _WORDS = 2000  # bytes of git's that are kept
@@ -187,7 +189,8 @@ class Attempt:
             head=head,
             work=work.tree(),
             task_list=read_or_nothing(path) if given and os.path.isfile(path) else None,
-            facts=facts,
+            # As the journal has them: the agent may have printed what only this machine knows.
+            facts=[decode_fact(redacted(encode(fact))) for fact in facts],
             stream=_stream(turn, run_dir),
         )
 
