@@ -42,7 +42,9 @@ def remote(here: WorkTree, tmp_path: Path) -> Remote:
 
 
 def ordered(here: WorkTree, task_list: bytes | None = b"{}\n") -> str:
-    return make_order(here.repository, ORDER, here.head(), here.tree(), task_list)
+    return make_order(
+        here.repository, ORDER, head=here.head(), work=here.tree(), task_list=task_list, inside="a"
+    )
 
 
 def answered(there: WorkTree, order: str, stream: Path) -> str:
@@ -68,6 +70,7 @@ def test_an_order_and_its_result_travel(
     found = read_order(there.repository, order)
     assert found.order == ORDER
     assert found.list == b"{}\n"
+    assert found.inside == "a"
     assert there.repository.names("ls-tree", "-z", "--name-only", found.work) == [
         *(".gitignore", "a", "b", "link", "new", "tool")
     ]

@@ -9,7 +9,9 @@ has fenced the attempt: nothing of it can arrive any more.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ralph.errors import StateError
@@ -39,6 +41,7 @@ class OrderFound:
     head: str  # the commit that the task's branch is at
     work: str  # the tree of the files, with what is not committed
     list: bytes | None  # the agent's copy of the task list, if it has one
+    inside: str = ""  # the project in the repository; "" if it is all of that
 
 
 @value
@@ -54,7 +57,13 @@ class ResultFound:
 
 
 def make_order(
-    repository: Repository, order: Order, head: str, work: str, task_list: bytes | None
+    repository: Repository,
+    order: Order,
+    *,
+    head: str,
+    work: str,
+    task_list: bytes | None,
+    inside: str = "",
 ) -> str:
     """The commit of an order."""
     told = {
@@ -63,6 +72,7 @@ def make_order(
         "role": order.role.value,
         "dollars": order.dollars,
         "place": order.place,
+        "inside": inside,
     }
     files = {_ORDER: _blob(repository, _json(told)), _WORK: (*_TREE, work)}
     if task_list is not None:
@@ -81,11 +91,12 @@ def read_order(repository: Repository, commit: str) -> OrderFound:
             None if told["dollars"] is None else float(told["dollars"]),
             int(told["place"]),
         )
+        inside = str(told["inside"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"not an order: {error}") from error
     head = repository.resolve(f"{commit}^1")
     work = repository.resolve(f"{commit}:{_WORK}")
-    return OrderFound(commit, order, head, work, _content(repository, commit, _LIST))
+    return OrderFound(commit, order, head, work, _content(repository, commit, _LIST), inside)
 
 
 def make_result(
@@ -135,29 +146,38 @@ def push_words(remote: str, ref: str, commit: str, expected: str = "") -> tuple[
     return ("push", "--quiet", "--no-verify", lease, remote, f"{commit}:{ref}")
 
 
+def _raise(error: StateError) -> None:
+    raise error
+
+
 class Remote:
     """The remote that all machines reach, from the run's side."""
 
-    def __init__(self, repository: Repository, url: str) -> None:
-        self._repository, self.url = repository, url
+    def __init__(
+        self,
+        repository: Repository,
+        url: str,
+        wait: Callable[[StateError], None] = _raise,
+    ) -> None:
+        """`wait` is called where it cannot be reached, before it is asked again; or it raises."""
+        self._repository, self.url, self._wait = repository, url, wait
 
     def at(self, *refs: str) -> dict[str, str]:
-        """The commits at these refs there, or below them; StateError if it cannot be reached."""
+        """The commits at these refs there, and below them."""
         patterns = [name for ref in refs for name in (ref, f"{ref}/*")]
-        done = self._asked("ls-remote", self.url, *patterns)
-        lines = (line.split("\t") for line in os.fsdecode(done.output).splitlines())
+        said = os.fsdecode(self._asked("ls-remote", self.url, *patterns).output)
+        lines = (line.split("\t") for line in said.splitlines())
         return {name: commit for commit, name in lines if any(_below(name, ref) for ref in refs)}
 
     def put(self, ref: str, commit: str, expected: str = "") -> bool:
         """Let a ref be at a commit; False if it was not where it was expected."""
-        done = self._repository.run(*push_words(self.url, ref, commit, expected))
-        if done.code == 0:
-            return True
-        if self.at(ref).get(ref) == commit:  # the answer was lost, and the push was not
-            return True
-        if "stale info" in done.said or "rejected" in done.said:
-            return False
-        raise _unreachable(self.url, done)
+        while True:
+            done = self._repository.run(*push_words(self.url, ref, commit, expected))
+            if done.code == 0 or self.at(ref).get(ref) == commit:  # only the answer was lost
+                return True
+            if "stale info" in done.said or "rejected" in done.said:
+                return False
+            self._wait(_unreachable(self.url, done))
 
     def fetch(self, ref: str) -> None:
         """Have what is at a ref here."""
@@ -168,14 +188,23 @@ class Remote:
         for ref, commit in found.items():
             words = ("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{commit}")
             done = self._repository.run(*words, self.url, f":{ref}")
-            if done.code != 0 and self.at(ref).get(ref) == commit:
-                raise _unreachable(self.url, done)
+            while done.code != 0 and self.at(ref).get(ref) == commit:
+                self._wait(_unreachable(self.url, done))
+                done = self._repository.run(*words, self.url, f":{ref}")
 
     def _asked(self, *words: str) -> GitResult:
-        done = self._repository.run(*words)
-        if done.code != 0:
-            raise _unreachable(self.url, done)
+        while (done := self._repository.run(*words)).code != 0:
+            self._wait(_unreachable(self.url, done))
         return done
+
+
+def forget_run(repository: Repository, url: str, run: str) -> None:
+    """Delete what attempts of a run that is over have left on a remote, if it can be reached."""
+    attempt = re.compile(rf"{REFS}{re.escape(run)}/[^/]+/\d+")
+    with suppress(StateError):
+        remote = Remote(repository, url)
+        found = remote.at(f"{REFS}{run}")
+        remote.forget({ref: at for ref, at in found.items() if attempt.fullmatch(ref)})
 
 
 def _unreachable(url: str, done: GitResult) -> StateError:

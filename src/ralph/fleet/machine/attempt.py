@@ -25,15 +25,18 @@ from ralph.fleet.port import Job
 from ralph.git.branch import branch_of
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.journal.codec import decode_fact, encode
-from ralph.kernel.facts import Ended, Fact
+from ralph.kernel.facts import Ended, Fact, Landed
 from ralph.kernel.turn import Turn
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, run_and_hear
 from ralph.runner.keeping import keeping
 from ralph.runner.workplace import Workplace
+from ralph.text.plain import escaped
 from ralph.text.redact import redacted
 
 _LIST = os.path.join(".ralph", "tasks.jsonl")
+_APART = "git cannot carry it: a repository of its own, or a file that nobody may read"
 _WORDS = 2000  # bytes of git's that are kept
 _PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each try to push
 
@@ -60,13 +63,13 @@ class Attempt:
             # The keeper ends what is left before anybody else can have the tree.
             grace = loaded.settings.end_grace
             start = stack.enter_context(keeping(None, grace, run=name_of(job)))
-            found = self._laid_out(cache, slot, start)
-            plan = taking.plan_of(loaded, slot.tree, environ, run_dir, cache.trees)
+            found, slot = self._laid_out(cache, slot, start)
+            plan = taking.plan_of(loaded, slot.workspace, environ, run_dir, cache.trees)
             place = taking.place_of(plan, run_dir, start, self._voice, stack)
             self._set_up(cache, slot, found, place)
             cache.stage(slot, found.head)
-            _put_list(slot.tree, found.list)
-            work = WorkTree(slot.tree, environ, run_dir, shared=True)
+            _put_list(slot.workspace, found.list)
+            work = WorkTree(slot.workspace, environ, run_dir, shared=True)
             work.trees.begin()
             self._may(self._leash.before)
             turn = taking.take(place, found.order, self._leash, self._voice)
@@ -85,7 +88,9 @@ class Attempt:
 
     # ------------------------------------------------------------ before the turn
 
-    def _laid_out(self, cache: caches.Cache, slot: caches.Slot, start: Starter) -> trees.OrderFound:
+    def _laid_out(
+        self, cache: caches.Cache, slot: caches.Slot, start: Starter
+    ) -> tuple[trees.OrderFound, caches.Slot]:
         """The order, with its files in the slot. A cache that is of no use is made anew."""
         job = self._job
         for last in (False, True):
@@ -95,6 +100,7 @@ class Attempt:
                 self._fetch(cache, start)
                 cache.repository.ask("update-ref", slot.ref, job.order)
                 found = trees.read_order(cache.repository, job.order)
+                slot = replace(slot, inside=found.inside)
                 cache.lay_out(slot, found.work, found.head, f"refs/heads/{branch_of(job.task)}")
             except (StateError, OSError, ValueError) as error:
                 if last or not cache.make_anew(job.order):
@@ -103,7 +109,7 @@ class Attempt:
                         f"the order cannot be had: {message}", f"Look there: rm -r {cache.path}"
                     ) from error
             else:
-                return found
+                return found, slot
         raise AssertionError
 
     def _fetch(self, cache: caches.Cache, start: Starter) -> None:
@@ -152,7 +158,7 @@ class Attempt:
         if words is None:
             return
         log = os.path.join(place.run.directory, "setup.log")
-        setup, where = TreeSetup(words, slot.stamp, log), (slot.tree, place.plan.environ)
+        setup, where = TreeSetup(words, slot.stamp, log), (slot.workspace, place.plan.environ)
         before, git = self._leash.before, cache.repository
         first, now = setup.needs(git, found.head), setup.needs(git, found.work)
         if not setup.is_done(first, now):
@@ -181,16 +187,17 @@ class Attempt:
         head, turn = work.head(), next(f.turn for f in facts if isinstance(f, Ended))
         if not head or not cache.repository.resolve(f"{head}^{{commit}}"):
             head = found.head
-        given = found.list is not None
+        given, tree = found.list is not None, work.tree()
         path = os.path.join(work.workspace, _LIST)
+        told = _with_rest(facts, work.trees.seen.apart)
         return trees.make_result(
             cache.repository,
             self._job.order,
             head=head,
-            work=work.tree(),
+            work=tree,
             task_list=read_or_nothing(path) if given and os.path.isfile(path) else None,
             # As the journal has them: the agent may have printed what only this machine knows.
-            facts=[decode_fact(redacted(encode(fact))) for fact in facts],
+            facts=[decode_fact(redacted(encode(fact))) for fact in told],
             stream=_stream(turn, run_dir),
         )
 
@@ -216,6 +223,17 @@ class Attempt:
             f"the result cannot be pushed to {job.remote}: {said}",
             f"Try there: git push --dry-run {job.remote} HEAD:{job.ref}",
         )
+
+
+def _with_rest(facts: tuple[Fact, ...], paths: tuple[str, ...]) -> tuple[Fact, ...]:
+    """The facts with what git cannot carry away from here, which is told as not applied."""
+    if not paths:
+        return facts
+    *landed, ended = facts
+    first = landed[0] if landed else Landed(ended.time, kept=True)
+    assert isinstance(first, Landed)
+    spared = tuple(f"{escaped(path)}: {_APART}" for path in paths)
+    return replace(first, spared=(*first.spared, *spared)), ended
 
 
 def _stream(turn: Turn, run_dir: str) -> str:

@@ -38,6 +38,11 @@ class Slot:
     number: int
     tree: str
     git_dir: str
+    inside: str = ""  # the project in it
+
+    @property
+    def workspace(self) -> str:
+        return os.path.normpath(os.path.join(self.tree, self.inside))
 
     @property
     def index(self) -> str:
@@ -140,7 +145,7 @@ class Cache:
     def fill(self, slot: Slot, tree: str) -> None:
         """Have exactly the files of a tree, but for what git ignores."""
         git = self._repository_of(slot)
-        remove(os.path.join(slot.tree, ".ralph"))
+        remove(os.path.join(slot.workspace, ".ralph"))
         git.ask("read-tree", "--reset", "-u", tree)
         git.ask("clean", "-ffdq")
         copy_index(os.path.join(slot.git_dir, "index"), f"{slot.index}.new")

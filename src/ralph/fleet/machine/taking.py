@@ -15,7 +15,7 @@ from ralph.errors import ConfigError
 from ralph.fleet.machine.pipe import HopelessError, Leash, Voice
 from ralph.fleet.port import Job
 from ralph.journal.journal import JOURNAL, FileJournal
-from ralph.kernel.facts import Launching
+from ralph.kernel.facts import Fared, Launching, Sent
 from ralph.kernel.limits import least
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks.task import Backlog
@@ -104,7 +104,8 @@ def place_of(
 ) -> Workplace:
     """The workplace of the turn; who starts us is told when the agent is about to start."""
 
-    def launching(fact: Launching) -> None:
+    def launching(fact: Launching | Sent | Fared) -> None:
+        assert isinstance(fact, Launching)
         told = {name: getattr(fact, name) for name in ("dialect", "agent", "model", "stream")}
         voice.say(launched=told)
 
