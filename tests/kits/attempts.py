@@ -148,9 +148,10 @@ class Site:
         order = make_order(
             self.work.repository,
             Order(text, 1, dollars=how.pop("dollars", None)),
-            self.work.head(),
-            self.work.tree(),
-            listed,
+            head=self.work.head(),
+            work=self.work.tree(),
+            task_list=listed,
+            inside=how.pop("inside", ""),
         )
         run = how.pop("run", "20261119-120000-abcd")
         ref = ref_of(run, task, attempt)
