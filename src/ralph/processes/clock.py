@@ -4,6 +4,13 @@ import time
 from collections.abc import Callable
 
 _LOOK_EVERY = 0.25
+# Of the clock that also counts while the machine is suspended; that of macOS does not.
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boottime() -> float:
+    """Seconds since this machine was started. Nobody sets this clock."""
+    return time.clock_gettime(_BOOTTIME)
 
 
 class SystemClock:

@@ -296,15 +296,17 @@ def _has_ended(pid: int) -> bool:
 def end_orphans(run: str) -> None:
     """Kill every process that says it belongs to this run, to an attempt of it (`<run>-001`), or
     to a job of such an attempt, or to a job of that, and so on (ADR 10)."""
-    if not run:
-        return  # a job that was started by hand is of no run: it would fit
-    mark = re.compile(rb"RALPH_(?:PARENT_|ROOT_)?RUN=%b(?:-\d+)?" % re.escape(os.fsencode(run)))
     end = time.monotonic() + _ANSWER
-    while time.monotonic() < end:
-        # Whoever goes on from within a run is not its orphan, nor is anybody above.
-        others = set(procfs.pids()) - {*procfs.line_of(os.getpid())}
-        left = [pid for pid in others if any(map(mark.fullmatch, procfs.environment(pid)))]
-        if not left:
-            return
+    while time.monotonic() < end and (left := orphans(run)):
         keeper_main.signal_all(left, signal.SIGKILL)
         time.sleep(_PAUSE)
+
+
+def orphans(run: str) -> list[int]:
+    """The processes that say so. Whoever goes on from within a run is not its orphan, nor is
+    anybody above."""
+    if not run:
+        return []  # a job that was started by hand is of no run: it would fit
+    mark = re.compile(rb"RALPH_(?:PARENT_|ROOT_)?RUN=%b(?:-\d+)?" % re.escape(os.fsencode(run)))
+    others = set(procfs.pids()) - {*procfs.line_of(os.getpid())}
+    return [pid for pid in others if any(map(mark.fullmatch, procfs.environment(pid)))]
