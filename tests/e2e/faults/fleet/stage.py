@@ -75,7 +75,12 @@ class Stage:
         self._start("coordinator", self.first, "tasks", "run", *words, cwd=PROJECT)
 
     def resume(self) -> None:
-        self._start("coordinator", self.first, "resume", cwd=PROJECT)
+        """Go on with the run; begin it if it was killed before there was one."""
+        state = self.first.home / ".local" / "state" / "ralph"
+        if any(state.glob("*/runs/*/journal.jsonl")):
+            self._start("coordinator", self.first, "resume", cwd=PROJECT)
+        else:
+            self.start_run()
 
     def _start(self, name: str, host: Host, *words: str, cwd: str = "") -> None:
         with (self.machines.root / f"{name}.log").open("ab") as log:
@@ -118,7 +123,11 @@ class Stage:
         landed = self.git("log", _TRAILER, "HEAD").split()
         worktrees = self.git("worktree", "list").splitlines()[1:]
         refs = [*self._refs(), *self._remote_refs()]
-        left = [f"{host}: {words}" for host, all_ in self.machines.left().items() for words in all_.values()]
+        left = [
+            f"{host}: {words}"
+            for host, all_ in self.machines.left().items()
+            for words in all_.values()
+        ]
         return objections(
             self.life.lines(),
             tasks=self.tasks,
@@ -132,7 +141,9 @@ class Stage:
         return self.first.call("git", *words, cwd=PROJECT)
 
     def _refs(self) -> Iterator[str]:
-        for ref in self.git("for-each-ref", "--format=%(refname)", "refs/ralph", "refs/heads").split():
+        for ref in self.git(
+            "for-each-ref", "--format=%(refname)", "refs/ralph", "refs/heads"
+        ).split():
             if ref != "refs/heads/main":
                 yield f"project {ref}"
 
