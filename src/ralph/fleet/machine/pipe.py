@@ -145,7 +145,7 @@ class Leash:
                     self._lease = Lease(until, self._seconds)  # one that is over stays over
             if cut is not None:
                 grace = min(max(float(cut["grace"]), 0.0), _MOST_GRACE)
-                self._asked = Cut(str(cut["why"]), grace, bool(cut.get("finished")))
+                self._asked = Cut(str(cut["why"]), grace)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
