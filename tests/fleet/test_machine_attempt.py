@@ -167,31 +167,30 @@ def test_a_fenced_attempt_brings_nothing(site: Site, tmp_path: Path) -> None:
     assert site.remote.at(job.ref) == {}
 
 
-def test_a_cut_turn_comes_back_with_its_cost(site: Site) -> None:
-    site.again({"text": "half", "cost": 0.5, "hang": 600})
-    job = site.job(settings={"resultGrace": 600})
+def test_a_cut_turn_comes_back(site: Site) -> None:
+    site.again({"hang": "before", "files": {"half": "done\n"}})
+    job = site.job()
     with site.started(job) as attempt:
         attempt.lend()
-        while not (attempt.until("launched") and said(attempt.messages)):
-            attempt.lend()
-            attempt._hear(0.1)
+        attempt.until("pulse")
         attempt.tell(cut={"why": "the budget is used up", "grace": 0.2})
         assert "done" in attempt.result()
     turn = site.turn(job)
-    assert (turn.ending, turn.why, turn.cost_usd) == (Ending.CUT, "the budget is used up", 0.5)
+    assert (turn.ending, turn.why) == (Ending.CUT, "the budget is used up")
+    assert site.files(site.found(job).work) == {"half": "done\n"}
 
 
-def said(messages: list[Json]) -> bool:
-    """Whether the agent has said its result."""
-    return any(message["pulse"]["since_result"] for message in messages if "pulse" in message)
-
-
-def test_an_agent_that_does_not_exit_after_its_result_has_ended(site: Site) -> None:
+def test_an_agent_that_only_does_not_exit_after_its_result_has_ended(site: Site) -> None:
     site.again({"text": "ok", "cost": 0.5, "hang": 600})
-    job = site.job(settings={"resultGrace": 0.2, "endGrace": 0.2})
-    site.made(job)
+    job = site.job()
+    with site.started(job) as attempt:
+        attempt.lend()
+        while not any(m["pulse"]["since_result"] for m in attempt.messages if "pulse" in m):
+            attempt._hear(0.1)
+        attempt.tell(cut={"why": "still running 10s after its result", "grace": 0.2})
+        assert "done" in attempt.result()
     turn = site.turn(job)
-    assert not turn.failed
+    assert (turn.failed, turn.cost_usd) == (False, 0.5)
     assert "after its result" in turn.why
 
 

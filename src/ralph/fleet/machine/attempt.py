@@ -94,8 +94,8 @@ class Attempt:
         """The order, with its files in the slot. A cache that is of no use is made anew."""
         job = self._job
         for last in (False, True):
-            cache.prepare(job.order)
             try:
+                cache.prepare(job.order)
                 self._git(cache, start, self._leash.before, *caches.TIDY)
                 self._fetch(cache, start)
                 cache.repository.ask("update-ref", slot.ref, job.order)

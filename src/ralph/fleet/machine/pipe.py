@@ -59,7 +59,8 @@ class Lease:
         left, early = self.until - now, min(self.seconds / 2, ENDING)
         if left > early:
             return None
-        return Cut(_OVER, 0.0 if slept or left < early / 3 else early / 6)
+        # Killed at two thirds of that time; then comes the haste, in case the keeper was stopped.
+        return Cut(_OVER, 0.0 if slept or left < early * 0.6 else early / 6)
 
     def stops_us(self, now: float) -> bool:
         """True if it is time to leave off what is not the agent's, such as a push."""
@@ -145,7 +146,7 @@ class Leash:
                     self._lease = Lease(until, self._seconds)  # one that is over stays over
             if cut is not None:
                 grace = min(max(float(cut["grace"]), 0.0), _MOST_GRACE)
-                self._asked = Cut(str(cut["why"]), grace, bool(cut.get("finished")))
+                self._asked = Cut(str(cut["why"]), grace)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
