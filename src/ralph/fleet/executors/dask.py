@@ -24,6 +24,7 @@ _SOON = 0.05  # seconds between two looks where something has just happened
 _LATE = 1.0  # the same at most
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
+_LOOKS = 10  # for another incarnation, when an attempt has ended
 _REACHED = 1.0  # for a machine to say that it does not know a new attempt
 
 
@@ -63,13 +64,14 @@ class DaskExecutor:
         return one
 
     def events(self, handle: Handle, wait: float) -> Sequence[Event]:
-        return _ours(handle).take(wait)
+        return handle.take(wait) if isinstance(handle, _Sent) else ()
 
     def cancel(self, handle: Handle, cut: Cut) -> None:
-        _ours(handle).cut(cut)
+        if isinstance(handle, _Sent):
+            handle.cut(cut)
 
     def lost(self, handle: Handle) -> bool:
-        return _ours(handle).is_over()
+        return isinstance(handle, _Sent) and handle.is_over()
 
     def slots(self) -> int:
         return self._fleet.slots
@@ -106,12 +108,13 @@ class _Sent(Submitted):
         self.times = 0  # that it was given to Dask
         self.place = ""  # the worker that has it
         self.next_search = 0.0
-        super().__init__(job, again=again, stir=self._stir_loop)
+        super().__init__(job, stir=self._stir_loop)
 
     async def rest(self, seconds: float) -> None:
         """Wait so long, or until there is something to say."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirring.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stirring.wait()
         self._stirring.clear()
 
     def stir(self) -> None:
@@ -147,9 +150,10 @@ class _Fleet:
                 "the extra fleet is not installed", "Install ralph-engine[fleet]"
             ) from error
         try:
-            self._client = await asyncio.wait_for(self._new_client(), _PATIENCE + 1)
-            await asyncio.wait_for(self._client.run_on_scheduler(relay.about), _PATIENCE)
-            await self._count()
+            async with asyncio.timeout(_PATIENCE + 1):
+                self._client = await self._new_client()
+                await self._client.run_on_scheduler(relay.about)
+                await self._count()
         except Exception as error:  # whatever it is, people must hear of it
             raise self._unreachable(error) from error
         self._begin(self._watch())
@@ -159,10 +163,12 @@ class _Fleet:
         self._closed = True
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE / 4)
         if self._client is not None:
             with suppress(Exception):
-                await asyncio.wait_for(self._client.close(), _PATIENCE / 4)
+                async with asyncio.timeout(_PATIENCE / 4):
+                    await self._client.close()
 
     def _begin(self, doing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(doing)
@@ -179,15 +185,18 @@ class _Fleet:
         self._followed.add(one)
         try:
             one.place = await self._found(one)
-            while not one.ended.is_set():
+            if not one.place and not one.again:
+                one.clear()
+            while not (one.ended.is_set() or self._closed):
                 was_found = one.is_found
                 news = await self._step(one)
                 if one.is_found != was_found:
                     continue  # it is waiting to be granted
                 pause = _SOON if news else min(_LATE, one.job.lease / 6, 2 * pause)
                 if not one.ended.is_set():
-                    await one.rest(0.0 if one.behind else pause)
-            await self._refuse(one, self._where.get(_name(one), ""))
+                    await one.rest(0.0 if one.hurry else pause)
+            if one.ended.is_set():
+                await self._let_go(one)
         finally:
             self._followed.discard(one)
             _forget(one)
@@ -212,7 +221,7 @@ class _Fleet:
         news = one.heard(answer)
         if one.is_found and one.place != place:
             one.place = place
-        if one.is_found and _is_unknown(one.future):
+        if one.is_found and answer.get("state") != "ended" and _is_unknown(one.future):
             self._give(one, workers=[place])  # so that its slot counts
         return news
 
@@ -238,6 +247,16 @@ class _Fleet:
             one.future = self._client.submit(
                 relay.job, one.text, key=_name(one), pure=False, retries=0, **only
             )
+
+    async def _let_go(self, one: _Sent) -> None:
+        """It is over; no worker is to wait for its grant."""
+        for _ in range(_LOOKS):
+            for place in {one.place, self._where.get(_name(one), "")}:
+                await self._refuse(one, place)
+            if one.future is None or one.future.status != "pending":
+                return
+            self._stirred.set()
+            await asyncio.sleep(2 * _SOON)
 
     async def _broken(self, error: BaseException) -> Failed:
         """What to say of a job that Dask could not run."""
@@ -294,7 +313,8 @@ class _Fleet:
     ) -> object:
         asked = self._client.run(function, *arguments, workers=[place], on_error="return")
         try:
-            answer = (await asyncio.wait_for(asked, wait or _PATIENCE / 2)).get(place)
+            async with asyncio.timeout(wait or _PATIENCE / 2):
+                answer = (await asked).get(place)
         except Exception:  # noqa: BLE001  whatever it is, nothing was heard
             return None
         return None if isinstance(answer, BaseException) else answer
@@ -302,7 +322,7 @@ class _Fleet:
     async def _watch(self) -> None:
         """Keep the connection, and know where the scheduler has our jobs."""
         pause = _SOON
-        while True:
+        while not self._closed:
             try:
                 if self._client.status == "closed":
                     self._client = await self._new_client()
@@ -322,7 +342,8 @@ class _Fleet:
             pause = _SOON if self._stirred.is_set() else min(_LATE, 2 * pause)
             self._stirred.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), pause / 2 if sought else _LATE)
+                async with asyncio.timeout(pause / 2 if sought else _LATE):
+                    await self._stirred.wait()
 
     async def _count(self) -> None:
         self._next_count = self._now() + _SLOTS
@@ -333,7 +354,8 @@ class _Fleet:
         )
 
     async def _in_time(self, asked: Any) -> Any:  # noqa: ANN401
-        return await asyncio.wait_for(asked, _PATIENCE / 2)
+        async with asyncio.timeout(_PATIENCE / 2):
+            return await asked
 
     async def _new_client(self) -> Any:  # noqa: ANN401  Dask has no types
         import distributed
@@ -379,11 +401,6 @@ def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
 def _name(one: _Sent) -> str:
     """The name of its job at Dask: the same after us, so that a worker that has it knows it."""
     return f"ralph:{one.key}" + (f"~{one.times}" if one.times > 1 else "")
-
-
-def _ours(handle: Handle) -> _Sent:
-    assert isinstance(handle, _Sent)
-    return handle
 
 
 def _quieten() -> None:

@@ -1,0 +1,77 @@
+"""A scheduler and workers of Dask on loopback, each a process of its own, whose attempts play
+scripts."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+NODE = Path(__file__).with_name("node.py")
+SCHEDULER = "scheduler"
+
+
+class Cluster:
+    """Its processes can be killed, stopped and started again."""
+
+    def __init__(self, folder: Path, workers: int = 1, *, node: Path = NODE) -> None:
+        self.folder, self._node = folder, node
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._names = [f"w{number}" for number in range(workers)]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self.mend()
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        for name in [*self._processes]:
+            self.kill(name)
+
+    def mend(self) -> None:
+        """Let everybody run who should; returns when all are there."""
+        for name in (SCHEDULER, *self._names):
+            if name in self._processes:
+                self.signal(name, signal.SIGCONT)
+                if self._processes[name].poll() is None:
+                    continue
+                self.kill(name)
+            self.start(name)
+
+    def start(self, name: str, *more: str, wait: bool = True) -> None:
+        """Start the scheduler, or a worker by that name."""
+        log = self.folder / f"{name}.log"
+        with log.open("ab") as file:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, str(self._node), self.address, name, *more],
+                stdout=subprocess.PIPE,
+                stderr=file,
+                cwd=self.folder,
+            )
+        if wait:
+            said = self._processes[name].stdout
+            assert said is not None
+            assert said.readline() == b"ready\n", log.read_text("utf-8")
+
+    def signal(self, name: str, number: int) -> None:
+        os.kill(self._processes[name].pid, number)
+
+    def kill(self, name: str) -> None:
+        """End it without a word."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    def stop_workers(self) -> None:
+        """Their machines hang."""
+        for name in self._names:
+            self.signal(name, signal.SIGSTOP)
