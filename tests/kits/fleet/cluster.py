@@ -20,7 +20,7 @@ class Cluster:
     def __init__(self, folder: Path, workers: int = 1, *, node: Path = NODE) -> None:
         self.folder, self._node = folder, node
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._names = [f"w{number}" for number in range(workers)]
+        self.workers = [f"w{number}" for number in range(workers)]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -36,14 +36,12 @@ class Cluster:
             self.kill(name)
 
     def mend(self) -> None:
-        """Let everybody run who should; returns when all are there."""
-        for name in (SCHEDULER, *self._names):
+        """Let everybody run who should; returns when all who were started are there."""
+        for name in (SCHEDULER, *self.workers):
             if name in self._processes:
                 self.signal(name, signal.SIGCONT)
-                if self._processes[name].poll() is None:
-                    continue
-                self.kill(name)
-            self.start(name)
+            else:
+                self.start(name)
 
     def start(self, name: str, *more: str, wait: bool = True) -> None:
         """Start the scheduler, or a worker by that name."""
@@ -73,5 +71,5 @@ class Cluster:
 
     def stop_workers(self) -> None:
         """Their machines hang."""
-        for name in self._names:
+        for name in self.workers:
             self.signal(name, signal.SIGSTOP)
