@@ -17,8 +17,8 @@ SCHEDULER = "scheduler"
 class Cluster:
     """Its processes can be killed, stopped and started again."""
 
-    def __init__(self, folder: Path, workers: int = 1, *, node: Path = NODE) -> None:
-        self.folder, self._node = folder, node
+    def __init__(self, folder: Path, workers: int = 1) -> None:
+        self.folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.workers = [f"w{number}" for number in range(workers)]
         with socket.socket() as free:
@@ -37,26 +37,35 @@ class Cluster:
 
     def mend(self) -> None:
         """Let everybody run who should; returns when all who were started are there."""
-        for name in (SCHEDULER, *self.workers):
-            if name in self._processes:
-                self.signal(name, signal.SIGCONT)
-            else:
-                self.start(name)
+        missing = [name for name in (SCHEDULER, *self.workers) if name not in self._processes]
+        for name in self._processes:
+            self.signal(name, signal.SIGCONT)
+        for name in missing:
+            self._start(name)
+        for name in missing:
+            self._await(name)
 
-    def start(self, name: str, *more: str, wait: bool = True) -> None:
-        """Start the scheduler, or a worker by that name."""
-        log = self.folder / f"{name}.log"
-        with log.open("ab") as file:
+    def start(self, name: str, *more: str) -> None:
+        """Start the scheduler, or a worker by that name; returns when it is there."""
+        self._start(name, *more)
+        self._await(name)
+
+    def _start(self, name: str, *more: str) -> None:
+        with self._log(name).open("ab") as file:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, str(self._node), self.address, name, *more],
+                [sys.executable, str(NODE), self.address, name, *more],
                 stdout=subprocess.PIPE,
                 stderr=file,
                 cwd=self.folder,
             )
-        if wait:
-            said = self._processes[name].stdout
-            assert said is not None
-            assert said.readline() == b"ready\n", log.read_text("utf-8")
+
+    def _await(self, name: str) -> None:
+        said = self._processes[name].stdout
+        assert said is not None
+        assert said.readline() == b"ready\n", self._log(name).read_text("utf-8")
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
 
     def signal(self, name: str, number: int) -> None:
         os.kill(self._processes[name].pid, number)

@@ -134,6 +134,7 @@ class _Fleet:
         self._address, self._security = address, security
         self._client: Any = None
         self._workers: tuple[str, ...] = ()
+        self._able: dict[str, bool] = {}  # of the workers that have told, whether they have Ralph
         self._where: dict[str, str] = {}  # the worker of each job of ours, as the scheduler has it
         self._followed: set[_Sent] = set()
         self._stirred = asyncio.Event()
@@ -229,7 +230,7 @@ class _Fleet:
         """Give it to Dask, unless Dask has it; hear why it cannot be made."""
         status = "" if one.future is None else one.future.status
         if status == "error":
-            one.refused(await self._broken(await one.future.exception()))
+            one.refused(_broken(await one.future.exception()))
         elif status == "finished":
             answer = message_of(await one.future.result())
             if "refused" in answer:
@@ -241,6 +242,14 @@ class _Fleet:
 
     def _give(self, one: _Sent, **only: list[str]) -> None:
         _forget(one)
+        able = [place for place in self._workers if self._able.get(place) is not False]
+        if self._workers and not able:
+            where = ", ".join(self._workers)
+            why = f"no worker of the fleet has Ralph {__version__} to take attempts: {where}"
+            one.refused(Failed(why, f"Install ralph-engine[fleet]=={__version__} there"))
+            return
+        if len(able) < len(self._workers):
+            only = {"workers": able, **only}
         if self._client.status == "running":
             one.times += 1
             self._stirred.set()
@@ -258,19 +267,12 @@ class _Fleet:
             self._stirred.set()
             await asyncio.sleep(2 * _SOON)
 
-    async def _broken(self, error: BaseException) -> Failed:
-        """What to say of a job that Dask could not run."""
-        if isinstance(error, (ImportError, AttributeError)):
-            lacking = [at for at in self._workers if not await self._has_ralph(at)]
-            where = ", ".join(lacking) or "a worker"
-            why = f"{where} of the fleet has no Ralph that can take attempts ({error})"
-            return Failed(why, f"Install ralph-engine[fleet]=={__version__} there")
-        return Failed(
-            f"the fleet could not run the attempt: {error or type(error).__name__}", passes=True
-        )
-
-    async def _has_ralph(self, address: str) -> bool:
-        return await self._run(address, relay.about) is not None
+    async def _judge(self, place: str) -> None:
+        """Whether a worker has Ralph. One that has not ends when it is given an attempt."""
+        asked = self._client.run(relay.about, workers=[place], on_error="return")
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_REACHED):
+                self._able[place] = isinstance((await asked).get(place), dict)
 
     async def _refuse(self, one: _Sent, place: str) -> None:
         """Have another incarnation end, if there is one at that place."""
@@ -348,9 +350,13 @@ class _Fleet:
     async def _count(self) -> None:
         self._next_count = self._now() + _SLOTS
         workers = (await self._in_time(self._client.scheduler.identity(n_workers=-1)))["workers"]
+        self._able = {place: able for place, able in self._able.items() if place in workers}
+        await asyncio.gather(*(self._judge(at) for at in workers if at not in self._able))
         self._workers = tuple(workers)
         self.slots = sum(
-            one["nthreads"] for one in workers.values() if one.get("status") == "running"
+            one["nthreads"]
+            for place, one in workers.items()
+            if one.get("status") == "running" and self._able.get(place) is not False
         )
 
     async def _in_time(self, asked: Any) -> Any:  # noqa: ANN401
@@ -360,8 +366,8 @@ class _Fleet:
     async def _new_client(self) -> Any:  # noqa: ANN401  Dask has no types
         import distributed
 
-        client: Any = distributed.Client
-        return await client(
+        kind: Any = distributed.Client
+        client = kind(
             self._address,
             asynchronous=True,
             security=self._security,
@@ -369,6 +375,12 @@ class _Fleet:
             set_as_default=False,
             name="ralph",
         )
+        try:
+            return await client
+        except BaseException:
+            with suppress(Exception):
+                await client.close()
+            raise
 
     def _unreachable(self, error: Exception) -> ConfigError:
         said = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -391,6 +403,14 @@ def _forget(one: _Sent) -> None:
     if one.future is not None:
         one.future.release()
         one.future = None
+
+
+def _broken(error: BaseException) -> Failed:
+    """What to say of a job that Dask could not run."""
+    if type(error).__name__ == "KilledWorker":
+        why = "every worker that was given the attempt ended"
+        return Failed(why, "See that each of them has Ralph: ralph fleet doctor", passes=True)
+    return Failed(f"the fleet could not run the attempt: {error or type(error).__name__}")
 
 
 def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
