@@ -33,11 +33,11 @@ def boottime() -> float:
 class Attempted:
     """An attempt that was started; nothing is lent to it yet."""
 
-    def __init__(self, site: "Site", job: Job | None, who: tuple[str, ...] = ()) -> None:
+    def __init__(self, site: "Site", job: Job | None, command: tuple[str, ...]) -> None:
         self.job, self.messages = job, list[Json]()
         self._rest = b""
         self.process = subprocess.Popen(
-            (*who, sys.executable, *PROGRAM),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -162,8 +162,9 @@ class Site:
         return Job(**{**asdict(job), **how})
 
     @contextmanager
-    def started(self, job: Job | None, *, who: tuple[str, ...] = ()) -> Iterator[Attempted]:
-        attempt = Attempted(self, job, who)
+    def started(self, job: Job | None, *python: str) -> Iterator[Attempted]:
+        """An attempt; `python` are the words before its module, where another is to run it."""
+        attempt = Attempted(self, job, (*(python or (sys.executable,)), *PROGRAM))
         try:
             yield attempt
         finally:
