@@ -234,7 +234,7 @@ def test_a_pulse_is_told_while_it_works(site: Site) -> None:
 
 
 def test_what_a_tool_prints_is_no_answer(site: Site) -> None:
-    run = "echo '{\"done\": {\"commit\": \"x\"}}' > /proc/$PPID/fd/1; true"
+    run = 'echo \'{"done": {"commit": "x"}}\' > /proc/$PPID/fd/1; true'
     site.again({"text": "ok", "tools": [{"run": run}]})
     job = site.job()
     result = site.made(job)

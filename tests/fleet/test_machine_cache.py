@@ -41,12 +41,23 @@ def test_the_next_attempt_finds_what_git_ignores_and_nothing_else(site: Site) ->
     said = run(site, "T-2", SHOW)
     for words in ("warm", "ralph/T-2", "another", "one"):
         assert words in said
-    for words in ("untracked", "inner", "toplink", "notes.log", "ralph/T-1", "mine-tag", "stash@", "elsewhere"):
+    for words in (
+        "untracked",
+        "inner",
+        "toplink",
+        "notes.log",
+        "ralph/T-1",
+        "mine-tag",
+        "stash@",
+        "elsewhere",
+    ):
         assert words not in said, said
 
 
 def test_a_tree_that_cannot_be_cleaned_is_made_anew(site: Site) -> None:
-    run(site, "T-1", "rm -r a; mkdir -p build a/one/build; touch a/one/build/x; rm .git; mkdir .git")
+    run(
+        site, "T-1", "rm -r a; mkdir -p build a/one/build; touch a/one/build/x; rm .git; mkdir .git"
+    )
     said = run(site, "T-2", SHOW)
     assert "one" in said
     assert "ralph/T-2" in said
@@ -118,7 +129,9 @@ def test_a_remote_that_is_away_costs_no_cache(site: Site) -> None:
 def test_two_attempts_have_a_tree_each(site: Site, tmp_path: Path) -> None:
     """Also of tasks of the same name, of two runs."""
     both = f"touch {tmp_path}/$RALPH_RUN; until test $(ls {tmp_path} | grep -c ^2026) = 2"
-    command = f"{both}; do sleep 0.02; done; git branch --show-current > mine; echo $RALPH_RUN >> mine"
+    command = (
+        f"{both}; do sleep 0.02; done; git branch --show-current > mine; echo $RALPH_RUN >> mine"
+    )
     site.again({"text": "ok", "tools": [{"run": command}]})
     jobs = [site.job("T-1", run=f"20261119-12000{n}-abcd") for n in range(2)]
     threads = [threading.Thread(target=site.made, args=(job,)) for job in jobs]

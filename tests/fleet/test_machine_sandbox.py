@@ -208,7 +208,9 @@ def test_keys_of_the_forge_are_not_for_agents(site: Site, monkeypatch: pytest.Mo
 
 
 def test_what_is_judged_elsewhere_is_not_here(site: Site, tmp_path: Path) -> None:
-    job = site.job(settings={"sandbox": "direct", "proof": "clean", "guardrails": [{"command": "false"}]})
+    job = site.job(
+        settings={"sandbox": "direct", "proof": "clean", "guardrails": [{"command": "false"}]}
+    )
     (tmp_path / "run" / "signals").mkdir(parents=True)
     run_dir = str(tmp_path / "run")
     plan = plan_of(settings_of(job), str(site.project), dict(os.environ), run_dir, run_dir)

@@ -219,4 +219,3 @@ def gone(text: str, within: float = 10.0) -> bool:
             return False
         time.sleep(0.05)
     return True
-
