@@ -116,4 +116,4 @@ class Up(Started):
 
     @staticmethod
     def _is_nest(pid: int) -> bool:
-        return "cluster.nest" in command_line(pid)
+        return "cluster.begin" in command_line(pid)

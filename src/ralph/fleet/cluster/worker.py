@@ -1,5 +1,5 @@
-"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it is
-drained or asked to. Attempts are processes of their own, below it."""
+"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it
+is drained or asked to. Attempts are processes of their own, below it."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.dask_nodes import FleetWorker, configure, is_there, plainly
+from ralph.fleet.machine import relay
 from ralph.fleet.security import Address
 from ralph.kernel.value import value
 from ralph.processes import keeper_main
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from distributed import Security
 
 PATIENCE = 12.0  # seconds in which attempts end by themselves; a cancel takes 10 at most
+_HEARD = 1.0  # seconds in which whoever waits for an attempt hears that it has ended
+_TICK = 0.05
 _LOOK = 0.3  # seconds between looks whether it is drained
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks for a scheduler
 _TAKEN = "name taken"
@@ -43,6 +46,7 @@ def work(post: Post, security: "Security | None", tell: Tell, ready: Tell = lamb
     """Serve until a signal, or until it is drained; the exit code. Nothing is left of it then."""
     configure(post.scratch)
     keeper_main.become_subreaper()
+    os.chdir(post.scratch)  # no module of a project is taken for one of ours
     return asyncio.run(_Worker(post, security, tell, ready).serve())
 
 
@@ -96,6 +100,8 @@ class _Worker:
             if not known:
                 self._ready(self._post.name)
             known = True
+            if on_worker.draining():  # while it was away
+                on_worker.drain(worker)
             try:
                 await self._until_over(worker)
             finally:
@@ -154,24 +160,22 @@ class _Worker:
                 await asyncio.wait((over,), timeout=_LOOK)
                 if os.getppid() != self._parent:  # who started us is gone
                     self._end()
-                if on_worker.draining():
-                    worker.take_no_more()
-                    if not on_worker.under_way():
-                        return
+                if on_worker.is_drained():
+                    return
         finally:
             over.cancel()
 
     async def _end_attempts(self) -> None:
         """End every attempt, in its own way first."""
-        below = keeper_main.descendants(os.getpid())
-        if below:
-            self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
-        children = _children()
-        keeper_main.signal_all(children, signal.SIGTERM)
+        if not relay.under_way():
+            return
+        self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
+        keeper_main.signal_all(_children(), signal.SIGTERM)
         end = time.monotonic() + PATIENCE
-        while keeper_main.descendants(os.getpid()) and time.monotonic() < end and not self._hurry:
-            await asyncio.sleep(0.05)
-            keeper_main.reap()
+        while relay.under_way() and time.monotonic() < end and not self._hurry:
+            await asyncio.sleep(_TICK)
+        if not self._hurry:
+            await asyncio.sleep(_HEARD)
 
 
 def _children() -> list[int]:
