@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Json, Site, boottime
+from kits.attempts import Json, Site
 from kits.work_tree import git
 from ralph.kernel.turn import Ending
+from ralph.processes.clock import boottime
 from ralph.testing.scripted_agent.install import calls
 
 DONE: Json = {"text": "It is done.", "files": {"made.txt": "made\n"}, "cost": 0.25}

@@ -1,4 +1,4 @@
-"""What a machine keeps between attempts: warm trees, what is installed in them, and nothing else."""
+"""What a machine keeps between attempts: warm trees, what is installed there, and nothing else."""
 
 import os
 import signal
@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Json, Site, gone
+from kits.attempts import Site, gone
 from kits.work_tree import git
 from ralph.fleet.machine.cache import opened
 from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.testing.scripted_agent.install import calls
 
-SHOW = "git status --porcelain --ignored; git branch; git tag; git stash list; ls -A; cat b a/one; cat build/out build/own"
+SHOW = (
+    "git status --porcelain --ignored; git branch; git tag; git stash list;"
+    " ls -A; cat b a/one; cat build/out build/own"
+)
 
 
 @pytest.fixture
@@ -22,19 +25,20 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path, [{"text": "ok"}])
 
 
-def run(site: Site, task: str, command: str, **how: Json) -> str:
+def run(site: Site, task: str, command: str, task_list: bytes | None = None) -> str:
     """What the command prints in the next attempt, where agents work."""
     site.again({"text": "ok", "tools": [{"name": "bash", "run": f"({command}) 2>&1"}]})
-    job = site.job(task, **how)
+    job = site.job(task, task_list=task_list)
     assert "done" in site.made(job), "it has a result"
     return site.work.repository.ask("cat-file", "blob", site.found(job).stream).decode()
 
 
 def test_the_next_attempt_finds_what_git_ignores_and_nothing_else(site: Site) -> None:
     dirt = (
-        "mkdir build; echo warm > build/own; echo x > untracked; echo x > b; rm a/one; mkdir -p d/e;"
-        " git init -q inner; touch inner/x; ln -s / toplink; git tag mine-tag; echo x > .ralph/notes.log; mkdir q;"
-        " chmod 0 q; git stash -q; git checkout -q -b elsewhere; git add -A"
+        "mkdir build; echo warm > build/own; echo x > untracked; echo x > b; rm a/one;"
+        " mkdir -p d/e; git init -q inner; touch inner/x; ln -s / toplink; git tag mine-tag;"
+        " echo x > .ralph/notes.log; mkdir q; chmod 0 q;"
+        " git stash -q; git checkout -q -b elsewhere; git add -A"
     )
     run(site, "T-1", f"mkdir -p .ralph; {dirt}", task_list=b"{}\n")
     (site.project / "b").write_text("another\n")

@@ -91,7 +91,8 @@ def test_an_agent_reaches_neither_another_tree_nor_the_cache(site: Site) -> None
     before = snapshot(cache / "repo.git")
     command = "; ".join(
         (
-            f"cat {trees}/7/secret; ls {trees}; echo x > {trees}/7/secret; echo x > {trees}/0.setup",
+            f"cat {trees}/7/secret; ls {trees}; echo x > {trees}/7/secret",
+            f"echo x > {trees}/0.setup",
             f"rm -rf {trees}/7 {trees}/0.setup {cache}/repo.git/HEAD; ls {site.runs}",
             f"echo x > {cache}/repo.git/config; mkdir -p {cache}/repo.git/hooks",
             f"echo x > {cache}/repo.git/hooks/pre-commit; echo x > {cache}/config",
@@ -246,7 +247,7 @@ def test_an_ordinary_user_makes_attempts() -> None:
         if python is None:
             pytest.skip("no Python of this version that an ordinary user may run")
         site = Site(place, [], {"sandbox": "auto"})
-        site.environ |= {"PYTHONPATH": str(place / "packages"), "TMPDIR": "/tmp"}  # noqa: S108
+        site.environ |= {"PYTHONPATH": str(place / "packages"), "TMPDIR": "/tmp"}
         plays(site, "id -u; echo $RALPH_SANDBOX")
         job = site.job()
         subprocess.run(["chown", "-R", "65534:65534", site.home, site.remote.url], check=True)

@@ -19,15 +19,12 @@ from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.facts import Ended
 from ralph.kernel.turn import Order, Turn
+from ralph.processes.clock import boottime
 from ralph.testing.scripted_agent.install import install_agent
 
 Json = dict[str, Any]
 PROGRAM = ("-m", "ralph.fleet.machine.attempt")
 PATIENCE = 60.0  # seconds, for a machine that has other things to do
-
-
-def boottime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Attempted:
@@ -157,8 +154,8 @@ class Site:
         ref = ref_of(run, task, attempt)
         assert self.remote.put(ref, order)
         settings = {"agent": {"command": self.agent}, "sandbox": "direct", **self.settings}
-        settings = json.dumps({**settings, **how.pop("settings", {})})
-        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, settings)
+        told = json.dumps({**settings, **how.pop("settings", {})})
+        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, told)
         return Job(**{**asdict(job), **how})
 
     @contextmanager
