@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,9 +36,8 @@ class Attempted:
     def __init__(self, site: "Site", job: Job | None, who: tuple[str, ...] = ()) -> None:
         self.job, self.messages = job, list[Json]()
         self._rest = b""
-        python = who_can_run(who)
         self.process = subprocess.Popen(
-            (*who, python, *PROGRAM),
+            (*who, sys.executable, *PROGRAM),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -77,7 +76,8 @@ class Attempted:
 
     def result(self) -> Json:
         """Its last word, once it has ended."""
-        while self._hear(PATIENCE):
+        assert self.process.stdout
+        while not self.process.stdout.closed and self._hear(PATIENCE):
             pass
         self.process.wait(PATIENCE)
         return self.messages[-1] if self.messages else {}
@@ -148,9 +148,10 @@ class Site:
         order = make_order(
             self.work.repository,
             Order(text, 1, dollars=how.pop("dollars", None)),
-            self.work.head(),
-            self.work.tree(),
-            listed,
+            head=self.work.head(),
+            work=self.work.tree(),
+            task_list=listed,
+            inside=how.pop("inside", ""),
         )
         run = how.pop("run", "20261119-120000-abcd")
         ref = ref_of(run, task, attempt)
@@ -197,11 +198,6 @@ class Site:
         }
 
 
-def who_can_run(who: tuple[str, ...]) -> str:
-    """A Python that this user may run."""
-    return sys.executable
-
-
 def naming(text: str) -> list[int]:
     """The processes that have this in their environment or their command line, without zombies."""
     found = []
@@ -223,6 +219,3 @@ def gone(text: str, within: float = 10.0) -> bool:
         time.sleep(0.05)
     return True
 
-
-def settings_of(**told: object) -> Mapping[str, object]:
-    return told

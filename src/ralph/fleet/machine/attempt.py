@@ -24,6 +24,7 @@ from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.fleet.port import Job
 from ralph.git.branch import branch_of
 from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Ended, Fact, Landed
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
@@ -32,6 +33,7 @@ from ralph.processes.child import Starter, run_and_hear
 from ralph.runner.keeping import keeping
 from ralph.runner.workplace import Workplace
 from ralph.text.plain import escaped
+from ralph.text.redact import redacted
 
 _LIST = os.path.join(".ralph", "tasks.jsonl")
 _APART = "git cannot carry it: a repository of its own, or a file that nobody may read"
@@ -92,8 +94,8 @@ class Attempt:
         """The order, with its files in the slot. A cache that is of no use is made anew."""
         job = self._job
         for last in (False, True):
-            cache.prepare(job.order)
             try:
+                cache.prepare(job.order)
                 self._git(cache, start, self._leash.before, *caches.TIDY)
                 self._fetch(cache, start)
                 cache.repository.ask("update-ref", slot.ref, job.order)
@@ -187,13 +189,15 @@ class Attempt:
             head = found.head
         given, tree = found.list is not None, work.tree()
         path = os.path.join(work.workspace, _LIST)
+        told = _with_rest(facts, work.trees.seen.apart)
         return trees.make_result(
             cache.repository,
             self._job.order,
             head=head,
             work=tree,
             task_list=read_or_nothing(path) if given and os.path.isfile(path) else None,
-            facts=_with_rest(facts, work.trees.seen.apart),
+            # As the journal has them: the agent may have printed what only this machine knows.
+            facts=[decode_fact(redacted(encode(fact))) for fact in told],
             stream=_stream(turn, run_dir),
         )
 

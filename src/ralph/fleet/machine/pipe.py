@@ -59,7 +59,8 @@ class Lease:
         left, early = self.until - now, min(self.seconds / 2, ENDING)
         if left > early:
             return None
-        return Cut(_OVER, 0.0 if slept or left < early / 3 else early / 6)
+        # Killed at two thirds of that time; then comes the haste, in case the keeper was stopped.
+        return Cut(_OVER, 0.0 if slept or left < early * 0.6 else early / 6)
 
     def stops_us(self, now: float) -> bool:
         """True if it is time to leave off what is not the agent's, such as a push."""
@@ -76,6 +77,7 @@ class Leash:
         self._lease: Lease | None = None
         self._seconds = 0.0
         self._asked: Cut | None = None
+        self._lost: Cut | None = None  # by which the agent was ended, for its lease
         self._alone = False
         self._apart = _suspended()
 
@@ -102,18 +104,22 @@ class Leash:
     def agents(self) -> Cut | None:
         """How the agent is to be ended now, if it is."""
         self._hear(0.0)
-        return self._over() or self._asked
+        over = self._over()
+        self._lost = self._lost or over
+        return over or self._asked
 
     def before(self) -> Cut | None:
         """The same for what we do ourselves before the agent begins."""
         return self.after() or self._asked
 
     def after(self) -> Cut | None:
-        """The same when it has ended: its result is sent off, also if it was cut."""
+        """The same when it has ended: its result is sent off, also if it was cut; but not if that
+        was for the lease, which says nothing about the turn."""
         self._hear(0.0)
-        over = self._over()
-        ours = over is None or (self._lease and not self._lease.stops_us(_now()))
-        return None if ours and not self._alone else Cut(_ALONE if self._alone else _OVER, 0.0)
+        if self._alone:
+            return Cut(_ALONE, 0.0)
+        stops = self._lease is None or self._lease.stops_us(_now())
+        return self._lost or (Cut(_OVER, 0.0) if stops else None)
 
     def _over(self) -> Cut | None:
         if self._alone:
@@ -140,7 +146,7 @@ class Leash:
                     self._lease = Lease(until, self._seconds)  # one that is over stays over
             if cut is not None:
                 grace = min(max(float(cut["grace"]), 0.0), _MOST_GRACE)
-                self._asked = Cut(str(cut["why"]), grace, bool(cut.get("finished")))
+                self._asked = Cut(str(cut["why"]), grace)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
