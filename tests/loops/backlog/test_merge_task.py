@@ -3,7 +3,6 @@ goes back to the agent, and what a killed run does again."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +21,8 @@ from ralph.kernel.tasks.task import Backlog, Status, Task
 from ralph.kernel.verdict import Park, Verdict
 from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
+from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order
+from ralph.loops.backlog.parallel.station import Car, Station
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.prompt import Material
 from ralph.testing.fakes import FakeAgent, FakeWorld, KilledError, MemoryJournal, fake_ports
@@ -78,6 +79,32 @@ class Bench(FakeWorkbench):
         return True, ""
 
 
+class Told(Station[Load, Order]):
+    """Says who comes and goes."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__(8)
+        self.log = log
+
+    def board(self, car: Car[Load, Order]) -> tuple[Car[Load, Order], ...]:
+        self.log.append("enter")
+        return super().board(car)
+
+    def leave(self, worker: str) -> None:
+        self.log.append("leave")
+        super().leave(worker)
+
+
+class Check(Gate):
+    """The completion check of a task, which passes."""
+
+    name = "completion"
+    always = False
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        return ()
+
+
 class Crew:
     """A worker with one task, whose agent always calls it complete."""
 
@@ -88,16 +115,14 @@ class Crew:
         self.merged = MergedTree(fails)
 
     def policy(self) -> Policy:
-        log = self.bench.log
-        enter, leave = partial(log.append, "enter"), partial(log.append, "leave")
         return worker(
             self.bench,
             Bounds(Limits(iterations=9)),
-            WorkerContext("run-001", Budget(None, 2), enter, leave),
+            WorkerContext("run-001", Budget(None, 2), Told(self.bench.log)),
             patience=Patience(),
             gates=(),
             about=lambda _: Material(),
-            after_merge=(self.merged,),
+            after_merge=AfterMerge((self.merged,), Check()),
         )
 
     def played(self, state: RunState = NEW) -> Played:
@@ -129,7 +154,7 @@ def test_a_task_lands_before_its_commit_is_told_and_others_wait_meanwhile() -> N
     """A run that is killed in between finds that it has landed; nothing is merged twice."""
     crew = Crew()
     result = crew.played()
-    order = ["keep", "enter", "merge", "record", "commit", "land", "sync", "leave"]
+    order = ["keep", "enter", "merge", "record", "commit", "land", "leave", "sync"]
     assert crew.bench.log == order
     assert [key for key, _, _ in result.steps] == ["record", "commit", "sync"]
     assert (result.exit_code, crew.merged.asked) == (0, 0)

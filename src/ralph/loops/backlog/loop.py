@@ -14,6 +14,7 @@ from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
 from ralph.loops.backlog.ahead import answered, listed
 from ralph.loops.backlog.parallel.policy import worker
+from ralph.loops.backlog.parallel.ride import AfterMerge
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import (
@@ -77,8 +78,8 @@ def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
             run.tell(text)
 
     def leave() -> None:
-        """Release the merge lock and the lease, whatever became of the task."""
-        context.leave_merge()
+        """Leave the station and release the lease, whatever became of the task."""
+        context.station.leave(context.worker)
         context.budget.give_back(context.worker)
 
     parts = parts_of(plan, run, tell_once)
@@ -97,7 +98,7 @@ def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
         gates=(*parts.looks, *parts.executed),
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
         about=parts.about,
-        after_merge=parts.executed,
+        after_merge=AfterMerge(parts.rails, parts.check, parts.host),
         publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = parts.place.finish_landing()  # its lead has told the rest
