@@ -184,8 +184,10 @@ class Bench:
     def land(self, state: RunState) -> str:
         return self.arrive(self.made, self.base)
 
-    def has_landed(self, state: RunState) -> bool:
-        return self.made not in ("", self.base) and self.project.follows(self.made)
+    def landed(self, state: RunState) -> Committed | None:
+        if self.made in ("", self.base) or not self.project.follows(self.made):
+            return None
+        return Committed(said=f"{self.task}: It", commit=self.made)
 
     def couple(self, state: RunState, before: Coupled | None) -> Coupled | None:
         self._did("couple")

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Fact, Moved, Step
-from ralph.kernel.ports import Gate, Merge, Ports
+from ralph.kernel.ports import Committed, Gate, Merge, Ports
 from ralph.kernel.proving import checked_again
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace, value
@@ -53,8 +53,7 @@ class MergeTask(SettleTask):
         sent back. A train that comes to nothing costs its tasks no more than time."""
         rides, alone = 0, False
         while True:
-            landed = state.step("record") is not None and self.settlement.has_landed(state)
-            alone = alone or landed or rides == _MOST_RIDES
+            alone = alone or rides == _MOST_RIDES or self._found(state) is not None
             load = Load(state, ports, self.settlement, self.after_merge.check)
             car = Car[Load, Order](self.worker, load, alone=alone)
             train, rides = self.station.board(car), rides + 1
@@ -73,15 +72,16 @@ class MergeTask(SettleTask):
     ) -> Generator[Fact, None, RunState | None]:
         """The same for a task that is merged alone. A commit of others in the project, while a hook
         looks at ours, starts it over."""
-        refusal = _BUSY
         for _ in range(_MOST_MERGES):
-            there = state.step("record") is not None and self.settlement.has_landed(state)
-            merged = state if there else (yield from self.merged(ports, state))
-            if merged is None:
-                return None
-            state = yield from self.recorded(ports, merged, verdict)
-            state, made = yield from self._commit(ports, state, verdict)
-            refusal = self.settlement.land(state) if made.ok else ""
+            made, refusal = self._found(state), ""
+            # Others may have changed the records since: what has landed is not compared again.
+            if made is None:
+                merged = yield from self.merged(ports, state)
+                if merged is None:
+                    return None
+                state = yield from self.recorded(ports, merged, verdict)
+                state, made = yield from self._commit(ports, state, verdict)
+                refusal = self.settlement.land(state) if made.ok else ""
             if not refusal:
                 committed = commit_step(ports, made)
                 yield committed
@@ -90,6 +90,10 @@ class MergeTask(SettleTask):
                 break
         yield from self._sent_back(ports, state, Merge(refusal=refusal, hopeless=True))
         return None
+
+    def _found(self, state: RunState) -> Committed | None:
+        """The commit that a killed run has landed."""
+        return self.settlement.landed(state) if state.step("record") else None
 
     def merged(
         self, ports: Ports, state: RunState, known: str = ""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ralph.kernel.facts import Proved
 from ralph.kernel.findings import Finding
-from ralph.kernel.ports import Merge
+from ralph.kernel.ports import Committed, Merge
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
 from ralph.loops.backlog.policy import Settlement
@@ -36,8 +36,8 @@ class MergedSettlement(Settlement, Protocol):
     def land(self, state: RunState) -> str:
         """Move the project to the task's commit. Returns why it cannot, or ""."""
 
-    def has_landed(self, state: RunState) -> bool:
-        """True if a run that was killed had landed the task."""
+    def landed(self, state: RunState) -> Committed | None:
+        """The commit of a task that a run that was killed had landed; None if it had not."""
 
     # In a train:
 

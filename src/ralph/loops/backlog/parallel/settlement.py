@@ -158,11 +158,12 @@ class Joining:
             return _MOVED
         return done.said or f"git update-ref exited with code {done.code}"
 
-    def is_of(self, commit: str, task: str) -> bool:
-        """True if this run has made a commit for a task."""
+    def subject(self, commit: str, task: str) -> str:
+        """The subject of a commit that this run has made for a task; "" if it is another's."""
         said = self.work.repository.ask("log", "-1", "--no-show-signature", "--format=%B", commit)
+        lines = said.decode("utf-8", "replace").splitlines()
         trailers = trailers_of(os.path.basename(self.work.run_dir), task).split("\n")
-        return {*trailers} <= {*said.decode("utf-8", "replace").splitlines()}
+        return lines[0] if {*trailers} <= {*lines} else ""
 
     def changed_links(self, work: SavedWork) -> list[str]:
         """Submodules that the work takes to another commit."""
@@ -365,11 +366,12 @@ class WorkerSettlement:
     def land(self, state: RunState) -> str:
         return self.joining.land(self.joining.work.head(), base_of(state).head)
 
-    def has_landed(self, state: RunState) -> bool:
+    def landed(self, state: RunState) -> Committed | None:
         made = self.joining.work.head()
         if made == base_of(state).head or not self.joining.project.follows(made):
-            return False
-        return self.joining.is_of(made, state.task)
+            return None
+        subject = self.joining.subject(made, state.task)
+        return Committed(said=subject, commit=made) if subject else None
 
     # ---------------------------------------------------------------- in a train
 
