@@ -56,7 +56,7 @@ class Run:
 
     def let_go(self) -> int:
         (self._place / "go").touch()
-        return self.process.wait(60)
+        return self.process.wait(120)
 
     def no_agent(self) -> bool:
         return not any(map(command_line, self.lives()))

@@ -75,6 +75,7 @@ def test_a_name_that_only_looks_like_loopback_is_none() -> None:
 
 def test_tls_both_ways_and_nothing_older(ours: Path) -> None:
     security = security_of("tls://build.example.com:8786", str(ours))
+    assert security is not None
     assert security.require_encryption is True
     for context in (
         security.get_connection_args("client")["ssl_context"],

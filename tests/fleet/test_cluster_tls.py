@@ -17,7 +17,7 @@ from kits.fleet_up import Started, Up, ralph
 from ralph.fleet.cluster.dask_nodes import is_there
 from ralph.fleet.security import address_of, security_of
 
-_PATIENCE = 5.0
+_PATIENCE = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,15 @@ def test_no_plain_text_by_whoever_has_the_certificates(up: Up, place: Path) -> N
     with pytest.raises(RuntimeError, match="encryption required"):
         asyncio.run(connect(up.address.replace("tls", "tcp"), timeout=1, **given))
     assert asyncio.run(is_there(address_of(up.address), security)) == ""
+
+
+def test_certificates_that_are_over(place: Path, tmp_path: Path) -> None:
+    late = machine(place / "team", tmp_path / "late", days=-1)
+    for words in (("up",), ("worker", "--scheduler", "tls://127.0.0.1:1")):
+        done = ralph("fleet", *words, "--tls", str(late))
+        assert done.returncode == 2
+        assert "certificate has expired" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_doctor_sees_the_certificates(up: Up, place: Path, repo: Path) -> None:

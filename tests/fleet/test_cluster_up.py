@@ -65,7 +65,7 @@ def test_nothing_outlives_a_kill(tmp_path: Path, whom: str) -> None:
     left_by(up)
     up.below()
     os.kill({"up": up.process.pid, "nest": up.nest(), "keeper": up.keeper()}[whom], signal.SIGKILL)
-    assert up.process.wait(30) != 0
+    assert up.process.wait(120) != 0
     until(up.is_gone)
     again = Up(tmp_path / "again", workers=0)
     assert len(scratch()) == 1, "what a killed fleet left is removed by the next"

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kits.fleet_up import Json, Started, Up, ralph, until
+from kits.fleet_up import Json, Started, Up, command_line, ralph, until
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,21 @@ def test_a_worker_that_still_waits_can_be_ended(tmp_path: Path, number: int) -> 
     worker = Started(tmp_path / "worker", "worker", "--scheduler", f"tcp://127.0.0.1:{free_port()}")
     worker.has_said("waits for a scheduler")
     assert worker.end(number) == 0
+
+
+def test_a_worker_may_outlive_the_shell_that_started_it(tmp_path: Path) -> None:
+    up = Up(tmp_path / "said", workers=0)
+    words = (
+        f"{sys.executable} -m ralph fleet worker --scheduler {up.address} >/dev/null 2>&1 & echo $!"
+    )
+    pid = int(subprocess.run(["sh", "-c", words], stdout=subprocess.PIPE, check=True).stdout)
+    try:
+        until(lambda: len(workers(up.address)) == 1)
+        time.sleep(1)
+        assert len(workers(up.address)) == 1
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not command_line(pid))
 
 
 def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None:
@@ -137,7 +153,7 @@ def test_a_worker_of_a_deployer(tmp_path: Path) -> None:
         try:
             until(lambda: [one["slots"] for one in workers(up.address)] == [2])
             assert ralph("fleet", "drain", "d", "--fleet", up.address).returncode == 0
-            assert plain.wait(30) == 0
+            assert plain.wait(120) == 0
         finally:
             plain.kill()
 
@@ -155,7 +171,7 @@ def test_a_deployers_worker_that_is_open_for_all(
     up = Up(tmp_path / "said", workers=0)
     with plain_worker(up.address, tmp_path, *flags) as plain:
         try:
-            _, said = plain.communicate(timeout=30)
+            _, said = plain.communicate(timeout=120)
         finally:
             plain.kill()
     assert plain.returncode == 2

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _T = TypeVar("_T")
-_CONNECT = 3.0  # seconds
-_ANSWER = 5.0
+_CONNECT = 8.0  # seconds
+_ANSWER = 8.0
 
 
 @value

@@ -14,7 +14,7 @@ from ralph.fleet.security import Address
 if TYPE_CHECKING:
     from distributed import Security
 
-_PATIENCE = 3.0  # seconds
+_PATIENCE = 8.0  # seconds
 _MEMORY = ("target", "spill", "pause", "terminate")  # an attempt is no data of Dask's
 
 

@@ -77,6 +77,7 @@ class Nest:
             self._security = security_from(certificates_in(plan.directory))
         self._hears, self._says = os.pipe()
         self._asked = 0
+        self._up = False  # it has been
         self._orphans_due = 0.0
         self._ready: set[str] = set()
         self._members = [Member(_SCHEDULER, self._schedule)]
@@ -107,11 +108,14 @@ class Nest:
 
     def _heard(self, word: str, more: str) -> bool:
         """What a member has said; False when there can be no fleet."""
-        if word == "failed":
+        if word == "failed" and self._up:
+            self._tell(f"[ralph] the scheduler cannot listen at {self._place}: {more}")
+        elif word == "failed":
             self._tell(f"[ralph] cannot listen at {self._place}: {more}")
             self._tell("[ralph] Take another port: --port 0 is any that is free")
             return False
-        if word == "up" and len(self._members) == 1:
+        elif word == "up" and not self._up:
+            self._up = True
             self._place = address_of(more)
             os.write(1, f"{self._place}\n".encode())
             self._tell(f"[ralph] {self._next()}")
@@ -196,7 +200,7 @@ class Nest:
     def _work(self, name: str) -> int:
         scratch_of_it = os.path.join(self._directory, name)
         os.makedirs(scratch_of_it, mode=0o700, exist_ok=True)
-        post = Post(self._place, self._plan.slots, name, scratch_of_it)
+        post = Post(self._place, self._plan.slots, name, scratch_of_it, parent=os.getppid())
 
         def tell(words: str) -> None:
             if name in self._ready or "drained" in words:
