@@ -274,6 +274,23 @@ def test_a_home_without_room_says_so(site: Site) -> None:
     assert "XDG_CACHE_HOME" in told["remedy"]
 
 
+def test_a_machine_without_git_says_so(site: Site) -> None:
+    job = site.job()
+    site.environ["PATH"] = str(site.root / "nothing")
+    told = failed(site.made(job))
+    assert "git was not found" in told["why"]
+    assert "Install git" in told["remedy"]
+
+
+def test_a_project_below_the_top_of_its_repository(site: Site) -> None:
+    site.again({"text": "ok", "files": {"made.txt": "made\n"}})
+    job = site.job(inside="a", task_list=b"{}\n")
+    site.made(job)
+    assert site.files(site.found(job).work) == {"a/made.txt": "made\n"}
+    (call,) = calls(site.agent)
+    assert call["cwd"] == str(site.cache / "trees" / "0" / "a")
+
+
 def test_secrets_of_the_machine_are_not_in_the_result(site: Site) -> None:
     secret = "sk-ant-api03-" + "A" * 80
     site.environ["ANTHROPIC_API_KEY"] = secret

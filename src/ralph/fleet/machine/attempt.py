@@ -108,7 +108,8 @@ class Attempt:
                 if last or not cache.make_anew(job.order):
                     message = error.message if isinstance(error, RalphError) else str(error)
                     raise ConfigError(
-                        f"the order cannot be had: {message}", f"Look there: rm -r {cache.path}"
+                        f"the order cannot be laid out: {message}",
+                        f"Make room there, or have the cache made anew: rm -rf {cache.path}",
                     ) from error
             else:
                 return found, slot
