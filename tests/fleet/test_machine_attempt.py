@@ -289,6 +289,13 @@ def test_a_project_below_the_top_of_its_repository(site: Site) -> None:
     assert site.files(site.found(job).work) == {"a/made.txt": "made\n"}
     (call,) = calls(site.agent)
     assert call["cwd"] == str(site.cache / "trees" / "0" / "a")
+    elsewhere = site.root / "elsewhere"
+    (elsewhere / ".ralph").mkdir(parents=True)
+    site.again({"text": "ok", "tools": [{"run": f"cd ..; mv a away; ln -s {elsewhere} a"}]})
+    for task in ("T-2", "T-3"):
+        assert "done" in site.made(site.job(task, inside="a", task_list=b"{}\n"))
+    assert (elsewhere / ".ralph").is_dir(), "nothing of the next attempt follows a link"
+    assert not (elsewhere / ".ralph" / "tasks.jsonl").exists()
 
 
 def test_secrets_of_the_machine_are_not_in_the_result(site: Site) -> None:

@@ -151,10 +151,10 @@ class Cache:
 
     def fill(self, slot: Slot, tree: str) -> None:
         """Have exactly the files of a tree, but for what git ignores."""
-        git = self._repository_of(slot)
-        remove(os.path.join(slot.workspace, ".ralph"))
+        git, ours = self._repository_of(slot), os.path.join(slot.inside, ".ralph")
         git.ask("read-tree", "--reset", "-u", tree)
         git.ask("clean", "-ffdq")
+        git.ask("--literal-pathspecs", "clean", "-ffdqx", "--", ours)  # that is one attempt's own
         copy_index(os.path.join(slot.git_dir, "index"), f"{slot.index}.new")
         os.replace(f"{slot.index}.new", slot.index)
 
