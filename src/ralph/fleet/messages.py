@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from math import isfinite
 from typing import Any
 
 from ralph.fleet.port import MOST_BYTES, Done, Failed, Job, Launched
@@ -85,6 +86,6 @@ def pulse_of(message: object) -> Pulse | None:
     seconds, idle, dollars = (message.get(name, 0.0) for name in ("seconds", "idle", "dollars"))
     since = message.get("since_result")
     numbers = (seconds, idle, dollars, *(() if since is None else (since,)))
-    if not all(isinstance(n, (int, float)) for n in numbers):
+    if not all(isinstance(n, (int, float)) and isfinite(n) for n in numbers):
         return None
     return Pulse(seconds, idle, since, dollars)

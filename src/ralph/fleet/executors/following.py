@@ -3,6 +3,7 @@ Pure: whoever carries the messages says what time it is, by a clock that counts 
 """
 
 import base64
+from math import isfinite
 from typing import Any
 
 from ralph.fleet.lease import Lent
@@ -205,7 +206,7 @@ class _Told:
             return None
         numbers: list[Any] = [answer.get(name) for name in ("stamp", "left", "since", "size")]
         stamp, left, since, size = numbers
-        if not isinstance(stamp, (int, float)) or not isinstance(left, (int, float, type(None))):
+        if not all(isinstance(n, (int, float)) and isfinite(n) for n in (stamp, left or 0.0)):
             return None
         if not isinstance(since, int) or not isinstance(size, int):
             return None

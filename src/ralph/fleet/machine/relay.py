@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from ralph import __version__
@@ -274,7 +275,7 @@ def _tidy() -> None:
 
 
 def _are_numbers(*values: object) -> bool:
-    return all(isinstance(one, (int, float)) and one == one for one in values)  # noqa: PLR0124  no NaN
+    return all(isinstance(one, (int, float)) and isfinite(one) for one in values)
 
 
 @cache
