@@ -190,7 +190,11 @@ class _Fleet:
                 one.clear()
             while not (one.ended.is_set() or self._closed):
                 was_found = one.is_found
-                news = await self._step(one)
+                try:
+                    news = await self._step(one)
+                except Exception:  # noqa: BLE001  whatever Dask has met, nothing was heard
+                    news = False
+                    one.silent()
                 if one.is_found != was_found:
                     continue  # it is waiting to be granted
                 pause = _SOON if news else min(_LATE, one.job.lease / 6, 2 * pause)

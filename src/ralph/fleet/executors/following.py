@@ -3,11 +3,10 @@ Pure: whoever carries the messages says what time it is, by a clock that counts 
 """
 
 import base64
-from math import isfinite
 from typing import Any
 
 from ralph.fleet.lease import Lent
-from ralph.fleet.messages import Message, launched_of, pulse_of, result_of
+from ralph.fleet.messages import Message, is_number, launched_of, pulse_of, result_of
 from ralph.fleet.port import (
     Away,
     Beat,
@@ -206,7 +205,7 @@ class _Told:
             return None
         numbers: list[Any] = [answer.get(name) for name in ("stamp", "left", "since", "size")]
         stamp, left, since, size = numbers
-        if not all(isinstance(n, (int, float)) and isfinite(n) for n in (stamp, left or 0.0)):
+        if not (is_number(stamp) and is_number(left or 0.0)):
             return None
         if not isinstance(since, int) or not isinstance(size, int):
             return None
