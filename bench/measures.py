@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from bench.contenders import Contender, filled
 from bench.crew import Sleepers
+from bench.fleet import WORKERS, rows
 from bench.hooks import LOOP, LOOP_SIZES, SIZES, Hooked, ways
 from bench.large import Repository
 from bench.place import BenchError, Place
@@ -41,9 +42,13 @@ class Sizes:
     tasks: int = 100_000  # in a backlog
     nap: float = 4.0  # seconds of an agent that is one of several
     trivial: int = 1_000  # tasks in a row that take no time
+    fleet: int = 1_000  # tasks of a simulation
+    workers: tuple[int, ...] = WORKERS
 
 
-QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000, 0.5, 40)
+QUICK = Sizes(
+    50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000, 0.5, 40, 200, (1, 8, 64)
+)
 
 
 @dataclass(frozen=True)
@@ -340,6 +345,12 @@ def many(bench: Bench) -> Iterator[Row]:
     yield Row("  kept in .git", "MB", {"ralph": repository.megabytes()}, Aim(most=25))
 
 
+def fleet(bench: Bench) -> Iterator[Row]:
+    """A large backlog by many workers, in virtual time; the floor: merged one at a time."""
+    bench.place.renew()
+    yield from rows(bench.place.run, bench.sizes.fleet, bench.sizes.workers)
+
+
 def _repository(bench: Bench, files: int) -> tuple[Repository, tuple[str, ...]]:
     bench.place.renew()
     (words,) = (c.next_task[:-3] for c in bench.contenders if c.name == "ralph")
@@ -360,6 +371,7 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "parallel": parallel,
     "large": large,
     "many": many,
+    "fleet": fleet,
 }
 
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "supervise": ("ralph.cli.supervise.command", "Restart an agent until its task is marked DONE."),
     "job": ("ralph.cli.supervise.job", "Run a command as a child run of a task."),
     "bus": ("ralph.cli.supervise.bus", "Post, read and follow the messages of a task."),
+    "fleet": ("ralph.cli.fleet.group", "Take turns of a backlog to other machines."),
     "agent": ("ralph.cli.agent", "Let a model work here, with nothing but its key."),
     "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),

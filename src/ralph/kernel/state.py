@@ -112,8 +112,8 @@ class RunState:
     rewire: bool = False  # a person lets it go on: by settings that are read again
     crew: tuple[facts.Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
-    attempts: tuple[facts.Sent, ...] = ()  # of this task's turns on other machines, all of them
-    fared: tuple[facts.Fared, ...] = ()  # of this turn's attempts, what became of them
+    attempts: int = 0  # at turns on other machines so far
+    attempt: facts.Sent | None = None  # the last of this turn
     recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
 
@@ -151,6 +151,11 @@ class RunState:
     def rereads(self) -> bool:
         """True if the settings are read again by whoever goes on with the run."""
         return self.has_ended or (self.paused and self.phase is Phase.OPENING)
+
+    @property
+    def trying(self) -> facts.Sent | None:
+        """The attempt of a turn that may be under way elsewhere, or has not landed."""
+        return self.attempt if self.phase in (Phase.TURN, Phase.CLOSING) else None
 
     @property
     def at_work(self) -> frozenset[str]:
@@ -245,9 +250,9 @@ def _noted(
         case facts.Resting():
             return replace(state, resting=Wait(fact.until, fact.why) if fact.why else None)
         case facts.Sent():
-            return replace(state, attempts=(*state.attempts, fact))
+            return replace(state, attempts=fact.attempt, attempt=fact)
         case facts.Fared():
-            return replace(state, fared=(*state.fared, fact))
+            return state
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
@@ -287,7 +292,7 @@ def _resumed(state: RunState) -> RunState:
     if state.cut_off:  # and it was not taken again by then
         return replace(state, phase=Phase.TURN)
     if state.unjudged and state.turn is not None and state.turn.ending is Ending.CUT:
-        return _cut_off(replace(state, phase=Phase.TURN, turn=None))
+        return _cut_off(replace(state, phase=Phase.TURN, turn=None, attempt=None))
     if state.unjudged:  # its work is done and paid: now it is judged
         return replace(state, phase=Phase.CLOSING, unjudged=False)
     return replace(state, phase=Phase.OPENING, turn=None)
@@ -364,7 +369,7 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         rewire=False,
         holds=0,
         steps=(),
-        fared=(),
+        attempt=None,
         spent=replace(state.spent, iterations=fact.iteration),
     )
 

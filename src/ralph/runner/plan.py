@@ -152,6 +152,7 @@ class Plan(Generic[_Work_co]):
     project: str  # that directory's place in the state directory; a worker has its lead's
     home: str  # where the backlog and its records are: a worker works elsewhere
     layer_root: str  # the state directory in which sandboxes keep their layers
+    hidden: tuple[str, ...] = ()  # directories that no sandbox shows, beside the state directory
     prices: Prices | None = None  # what tokens cost, where the agent does not tell
     price_words: str = ""  # where they come from, if not from the settings
     sandbox: Sandboxing | None = None  # None: in place

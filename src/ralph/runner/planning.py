@@ -45,6 +45,7 @@ class PlanTerms:
     money: tuple[str, ...] = ("maxCost",)  # the settings that limit what may be spent
     heals: bool = False  # the run itself puts a broken backlog right
     over: bool = False  # no agent will be started
+    elsewhere: bool = False  # none will be here: whether there is one is not asked
 
 
 def planned(
@@ -75,7 +76,7 @@ def _by_agent(
     if tasks.problem and not terms.heals:
         raise ConfigError(tasks.problem, terms.remedy)
     settings = loaded.settings
-    command, cli, environment = _agent(invocation, settings, over=terms.over)
+    command, cli, environment = _agent(invocation, settings, over=terms.over or terms.elsewhere)
     kind = cli.kind
     prices, words = prices_of(settings, cli, command, environment.values)
     if not terms.over:

@@ -92,7 +92,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
     policy = SandboxPolicy(
         plan.environ,
         state or plan.layer_root,
-        hidden=(plan.state_root,),
+        hidden=(plan.state_root, *plan.hidden),
         network=plan.sandbox.network,
         secret=plan.sandbox.secrets.hidden,
         visible=(*_visible(plan), *plan.sandbox.secrets.shown),

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from ralph.agents.clis import Launch
 from ralph.journal.journal import FileJournal
 from ralph.kernel.events import AgentEvent
-from ralph.kernel.facts import Launching
+from ralph.kernel.facts import Fared, Launching, Sent
 from ralph.kernel.ports import Agent, Policy, Workspace
 from ralph.kernel.state import RunState
 from ralph.kernel.turn import Order
@@ -21,7 +21,7 @@ from ralph.ui.lines import Reader
 class AgentReaders:
     on_events: Callable[[Sequence[AgentEvent]], None] = lambda _: None
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None
-    record: Callable[[Launching], None] = lambda _: None
+    record: Callable[[Launching | Sent | Fared], None] = lambda _: None
 
 
 @value

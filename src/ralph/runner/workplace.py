@@ -11,8 +11,10 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir
 from ralph.gates.guardrail import GatePlace, Guardrail, slugs
 from ralph.gates.protect import ProtectGate, Protector
+from ralph.kernel.facts import Landed
 from ralph.kernel.ports import Agent, Gate, Gates, Policy, Trees, Workspace
 from ralph.kernel.rules import Patience
+from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.world import hurried
 from ralph.processes.child import Command
@@ -157,6 +159,16 @@ class Workplace:
         from ralph.sandbox.profile import discarding, sandboxed
 
         return sandboxed(policy, self._layers) if lands else discarding(policy, self._layers)
+
+    def land(self, order: Order, turn: Turn) -> tuple[Landed, ...]:
+        """Apply what a turn changed in its sandbox, or throw it away, where no policy does that."""
+        if self._layers is None or order.role is Role.MESSAGE:
+            return ()
+        from ralph.sandbox.profile import is_kept
+
+        landed = self._layers.land(order.iteration, time.time(), keep=is_kept(turn))
+        self._layers.clear()
+        return (landed,)
 
     def agent(self, env: Mapping[str, str] = {}) -> Agent:
         """The agents that take the turns, each at its place on the roster."""

@@ -11,6 +11,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.ports import Policy, Ports
 from ralph.kernel.prompt import landed, place
 from ralph.kernel.state import RunState, fold
+from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Boundary
 from ralph.text.words import listed
@@ -35,10 +36,7 @@ def sandboxed(policy: Policy, layers: SandboxLayers) -> Policy:
         """Once for each turn; a turn that ended again has something else to land."""
         turn = state.turn
         if state.landed is None and turn is not None:
-            # A turn that the service ended is only taken again.
-            passes = turn.failure is not None and turn.failure.passes
-            keep = (passes or not turn.failed) and not said_failed(turn)
-            landed = layers.land(state.iteration, ports.clock.now(), keep=keep)
+            landed = layers.land(state.iteration, ports.clock.now(), keep=is_kept(turn))
             yield landed
             state = fold(state, landed)
         layers.clear()
@@ -51,6 +49,13 @@ def sandboxed(policy: Policy, layers: SandboxLayers) -> Policy:
         land=land,
         gates={**policy.gates, Boundary.CLOSING: gates},
     )
+
+
+def is_kept(turn: Turn) -> bool:
+    """True if what a turn changed is to be applied. One that the service ended is only taken
+    again."""
+    passes = turn.failure is not None and turn.failure.passes
+    return (passes or not turn.failed) and not said_failed(turn)
 
 
 def discarding(policy: Policy, layers: SandboxLayers) -> Policy:

@@ -48,6 +48,7 @@ _UNDONE = {
     "discard": "The iteration's changes are undone",
     "cut off": "What the cut-off iteration had changed is undone",
 }
+_FARED = {"lost": "is lost", "failed": "came to nothing", "ignored": "is not believed"}
 _OF_A_TASK = frozenset({"commit", *_UNDONE})
 _OF_A_PULL = {"push": "Pushed", facts.CI: "CI passes"}
 _OF_A_STORY = frozenset({"review", "correct", "cap", "commit"})
@@ -66,8 +67,8 @@ def narrate(
             yield from _starting(fact, before, after, briefing)
         case facts.Ended():
             yield from _ended(fact.turn, briefing)
-        case facts.Landed():
-            yield from _landed(fact)
+        case facts.Landed() | facts.Sent() | facts.Fared():
+            yield from _away(fact)
         case facts.Checking() | facts.Checked() | facts.Proved():
             yield from _gate(fact, briefing)
         case facts.Decided():
@@ -222,6 +223,23 @@ def _turn_statistics(turn: Turn) -> str:
     if turn.cost_usd is not None:
         parts.append(money(turn.cost_usd))
     return ", ".join(parts)
+
+
+def _away(fact: facts.Landed | facts.Sent | facts.Fared) -> Iterator[Line]:
+    """The lines about a turn in a sandbox or on another machine. That it is done its end tells."""
+    if isinstance(fact, facts.Landed):
+        yield from _landed(fact)
+        return
+    if isinstance(fact, facts.Sent):
+        yield Line(f"Attempt {fact.attempt} is sent: {fact.ref}", verbose=True)
+        return
+    where = f" on {one_line(fact.host)}" if fact.host else ""
+    why = f": {one_line(fact.detail)}" if fact.detail else ""
+    words = f"Attempt {fact.attempt}{where} {_FARED.get(fact.how, fact.how)}{why}"
+    if fact.how == "placed":
+        yield Line(f"Attempt {fact.attempt} is{where}", Tone.FAINT)
+    elif fact.how != "done":
+        yield Line(words, Tone.BAD)
 
 
 def _landed(fact: facts.Landed) -> Iterator[Line]:

@@ -46,6 +46,7 @@ def tasks() -> None:
 @option("-m, --max-iterations N", "Maximum number of iterations of a task.  [default: 10]")
 @option("--max-tasks N", "Maximum number of tasks.  [default: 50]")
 @option("--parallel N", "Work on N tasks at once, each in its own git worktree.  [default: 1]")
+@option("--fleet ADDRESS", "Take the turns on the machines of a fleet; none: here.")
 @option("--on-failure [continue|stop|retry]", "What to do after a task fails.  [default: continue]")
 @run_options(time="4h", cost="50", sandbox="auto")
 @in_directory
@@ -63,6 +64,7 @@ def run(**flags: object) -> int:
       ralph tasks run --tag backend --max-time 8h --max-cost 20
       ralph tasks run --agent codex --on-failure stop
       ralph tasks run --parallel 4                 four tasks at a time
+      ralph tasks run --fleet tls://build:8786     their turns on other machines
       ralph tasks run --dry-run                    the first prompt and command
 
     Exit codes: 0 nothing is left, 1 a limit of the run, 2 configuration (a dirty

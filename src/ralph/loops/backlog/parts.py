@@ -9,7 +9,7 @@ import msgspec
 from ralph.gates.artifacts import Artifacts
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.proven_commit import patient
-from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.ports import Agent, Gate, Policy
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
@@ -45,12 +45,21 @@ class Parts:
     readers: tuple[Reader, ...]
     keep: Callable[[], str]  # makes a checkpoint
 
-    def wired(self, policy: Policy, notes: list[str], *readers: Reader) -> Wired:
-        """The parts, joined by a policy; these readers come first."""
+    def wired(
+        self,
+        policy: Policy,
+        notes: list[str],
+        *readers: Reader,
+        agent: Agent | None = None,
+    ) -> Wired:
+        """The parts, joined by a policy; these readers come first. An `agent` of another kind
+        comes with a policy that lands its turns."""
         place = self.place
         world = place.world(place.plan.work.patience, self.keep)
-        agent, readers = place.agent(), (*readers, *self.readers)
-        return Wired(place.sandboxed(policy), agent, world, readers, tuple(notes))
+        readers = (*readers, *self.readers)
+        if agent is not None:
+            return Wired(policy, agent, world, readers, tuple(notes))
+        return Wired(place.sandboxed(policy), place.agent(), world, readers, tuple(notes))
 
 
 def parts_of(
@@ -100,6 +109,11 @@ def parts_of(
     )
 
 
+def _away(plan: Plan[TaskWork]) -> bool:
+    """True if turns are taken elsewhere, and only land here."""
+    return plan.work.seat is not None and plan.work.fleet is not None
+
+
 def _hook_reader(
     plan: Plan[TaskWork], run: RunContext, records: Records, hurry: Callable[[], Cut | None]
 ) -> HookReader:
@@ -139,7 +153,7 @@ def _settlement(
         run.tell,
         Telling(file, partial(Trackers, open_issues=opener(*where, starter=run.start)), run.tell),
         retries=1 if settings.loop.on_failure == "retry" else 0,
-        layered=plan.sandbox is not None and plan.sandbox.can.rollback,
+        layered=_away(plan) or (plan.sandbox is not None and plan.sandbox.can.rollback),
         by_pull=plan.destination.forge.name if plan.destination else "",
         alone=not (plan.work.hooks or any(msgspec.to_builtins(settings.hooks).values())),
     )

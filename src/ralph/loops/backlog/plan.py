@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,12 +30,16 @@ from ralph.runner.planning import PlanTerms, planned, sandboxed, wary_patience, 
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 
+if TYPE_CHECKING:
+    from ralph.fleet.place import Fleet
+
 _FLAGS = {
     **AGENT_FLAGS,
     **PLACE_FLAGS,
     "--max-iterations": "loop.maxIterationsPerTask",
     "--max-tasks": "loop.maxTasksPerRun",
     "--parallel": "loop.parallelism",
+    "--fleet": "fleet.address",
     "--max-time": "loop.maxTimePerRun",
     "--max-cost": "loop.maxCostPerRun",
     "--on-failure": "loop.onFailure",
@@ -71,6 +75,7 @@ class TaskWork:
     hooks: tuple[Hooks, ...] = ()  # of a program that uses the library
     seat: Seat | None = None  # of one worker, where several work on a backlog
     clean: CleanLook | None = None  # at the project, right before the run
+    fleet: "Fleet | None" = None  # where its turns are taken; None: here
 
     def kept(self) -> dict[str, Any]:
         """The rest is in the settings."""
@@ -92,7 +97,7 @@ def read(invocation: Invocation) -> Plan[TaskWork]:
 
 def by_crew(plan: Plan[TaskWork]) -> bool:
     """True if each task has a work tree of its own, and a worker."""
-    return plan.workers > 1 or is_apart(plan)
+    return plan.workers > 1 or is_apart(plan) or plan.work.fleet is not None
 
 
 def is_apart(plan: Plan[TaskWork]) -> bool:
@@ -122,12 +127,14 @@ def _planned(
         settings = msgspec.structs.replace(settings, sandbox="auto")
         loaded = msgspec.structs.replace(loaded, settings=settings)
     workers, mode = 1 if task is not None else settings.loop.parallelism, settings.pr.mode
-    if workers > 1 and mode in ("stacked", "per-run"):
+    away = settings.fleet.address not in (None, "none")
+    if (workers > 1 or away) and mode in ("stacked", "per-run"):
         message = f"--pr {mode} is one branch, on which one task follows the other"
-        raise ConfigError(message, "Take --parallel 1, or: --pr per-task")
+        one = "Leave out --fleet" if away else "Take --parallel 1"
+        raise ConfigError(message, f"{one}, or: --pr per-task")
     if mode is None and settings.ci.enabled:
         raise ConfigError("CI answers to commits that are pushed", "Add --pr per-task, or: --no-ci")
-    fresh = workers > 1 or mode == "per-task" or settings.proof == "clean"
+    fresh = workers > 1 or away or mode == "per-task" or settings.proof == "clean"
     # In a new worktree the user's own command may install what runs the checks of tasks.
     unknown = fresh and settings.loop.setup is not None
     runners = None if unknown else Runners(environ, here, fresh=fresh)
@@ -135,12 +142,22 @@ def _planned(
     spent = spent_today(project_dir(state_root(environ), here), run)
     hooks = invocation.flags.get("hooks", ())
     work = TaskWork(backlog, bounds_of(settings, spent), wary_patience(loaded), hooks)
-    terms = PlanTerms("Fix it and run again.", MONEY)
+    elsewhere = away and settings.fleet.address != "local"
+    terms = PlanTerms("Fix it and run again.", MONEY, elsewhere=elsewhere)
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
     briefing = replace(plan.briefing, iterations=work.bounds.task.iterations, tasks=True)
     limits = replace(work.bounds.run, tasks=work.bounds.tasks)  # the day's are not its own
     plan = replace(plan, limits=limits, briefing=briefing, workers=workers)
-    return with_fallbacks(plan, invocation, terms)
+    plan = with_fallbacks(plan, invocation, terms)
+    return replace(plan, work=replace(plan.work, fleet=_fleet(plan)))
+
+
+def _fleet(plan: Plan[TaskWork]) -> "Fleet | None":
+    if plan.settings.fleet.address is None:
+        return None  # most runs have no need of it
+    from ralph.fleet.place import fleet_of
+
+    return fleet_of(plan.loaded, plan.workspace, plan.environ, plan.command[0])
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:

@@ -82,6 +82,10 @@ class Activity:
                     self._do("starting the agent", "turn")
                 case facts.Resumed():
                     self._do("resuming", "step")
+                case facts.Sent():
+                    self._do("waiting for a machine", "step")
+                case facts.Fared(how="placed", host=host):
+                    self._do(f"{host} prepares", "step")
                 case facts.Launching(role=Role.MESSAGE):
                     self._do("writing the commit message", "message")
                 case facts.Launching():

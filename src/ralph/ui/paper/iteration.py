@@ -224,6 +224,8 @@ def _figures(iteration: Iteration, room: Room) -> Iterator[Content]:
         yield f" · {duration(iteration.wait_seconds)} of waiting"
     if iteration.tries > 1:
         yield f" · {iteration.tries} turns"
+    if iteration.machines:
+        yield f" · on {', '.join(iteration.machines[: room.entries])}"
     for name, calls, failed in iteration.tools[: room.entries]:
         yield joined((" · ", foreign(cut(name, 40)), f" ×{calls}"))
         yield f", {failed} failed" if failed else None

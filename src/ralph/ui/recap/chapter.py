@@ -55,6 +55,7 @@ class Draft:
     after: str = ""
     ended: float | None = None
     launches: list[Launching] = field(default_factory=list)  # of its turns, also of lost ones
+    machines: list[str] = field(default_factory=list)
     since: Launching | Checking | None = None  # what goes on
     turn: Turn | None = None
     agent_seconds: float = 0.0
@@ -154,6 +155,7 @@ class Draft:
             tool_calls=self.turn.tools if self.turn else 0,
             tool_errors=self.turn.tool_errors if self.turn else 0,
             agent=shown(self.launches[-1].who) if self.launches else "",
+            machines=tuple(map(shown, self.machines)),
             stream=shown(self.launches[-1].stream) if self.launches else "",
             ending=ending,
             trouble=trouble,
@@ -272,6 +274,8 @@ class Chapter:
                 if draft.turn is not None:
                     draft.again()
                 draft.launches.append(fact)
+            case facts.Fared(how=how, host=host) if how != "placed":
+                draft.machines.append(host if how == "done" else f"{host or 'none'} ({how})")
             case facts.Ended(turn=turn):
                 draft.turn = turn
                 draft.agent_seconds += turn.seconds

@@ -125,6 +125,7 @@ class Iteration:
     tool_calls: int = 0  # also where the stream was not read, and `tools` is not known
     tool_errors: int = 0
     agent: str = ""  # that took the last turn, with its model
+    machines: tuple[str, ...] = ()  # of a fleet, on which it was tried, and how that went
     stream: str = ""  # the path of what the agent printed
     ending: str = ""  # exited, cut, unstartable; "" while it works, and where no agent did
     trouble: str = ""  # why it was cut, failed or could not start

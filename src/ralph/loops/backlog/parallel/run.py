@@ -36,7 +36,23 @@ def carry_out_by_crew(
     invocation: Invocation, plan: Plan[TaskWork], run_dir: str, history: History
 ) -> Reason:
     """Work on several tasks at once, until nothing is left."""
-    return in_parts(invocation, plan, run_dir, history, _by_crew)
+    if plan.work.fleet is None:
+        return in_parts(invocation, plan, run_dir, history, _by_crew)
+    with plan.work.fleet.connected(plan.environ, plan.workers) as fleet:
+        if plan.loaded.origins.get("loop.parallelism") is None and not plan.work.backlog.task:
+            plan = replace(plan, workers=max(1, fleet.slots))
+
+        def part(
+            invocation: Invocation,
+            plan: Plan[TaskWork],
+            run_dir: str,
+            history: History,
+            lasting: Lasting,
+        ) -> tuple[Display, RunState]:
+            away = replace(plan, work=replace(plan.work, fleet=fleet))
+            return _by_crew(invocation, away, run_dir, history, lasting)
+
+        return in_parts(invocation, plan, run_dir, history, part)
 
 
 def _by_crew(
@@ -62,6 +78,7 @@ def _by_crew(
             *lasting.notes,
             *reopened(plan, run_dir, before),
             *backlog_notes(plan, before, run_dir),
+            *([plan.work.fleet.words()] if plan.work.fleet else []),
         )
         display.introduce(plan, (*notes, *foreman.prepare()))
         recorder = Recorder(journal, [attention, foreman, *display.readers, *display.notices])
@@ -69,8 +86,8 @@ def _by_crew(
         world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers
         threads = size if not is_apart(plan) else size + (plan.work.bounds.tasks or 0)
-        with ThreadPoolExecutor(threads, thread_name_prefix="ralph") as executor:
-            crew = _crew(foreman, executor, size)
+        with ThreadPoolExecutor(threads, thread_name_prefix="ralph") as pool:
+            crew = _crew(foreman, pool, size)
             try:
                 state = coordinate(
                     policy, crew, state, world=world, journal=recorder, clock=SystemClock()

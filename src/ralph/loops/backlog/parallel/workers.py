@@ -68,9 +68,13 @@ class Foreman:
 
     def on_events(self, events: object) -> None: ...
 
+    @property
+    def run(self) -> str:
+        return os.path.basename(self._run_dir)
+
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
-        return f"{os.path.basename(self._run_dir)}-{number:03d}"
+        return f"{self.run}-{number:03d}"
 
     def recall(self) -> None:
         """Ask all workers to stop after what they are doing."""
@@ -153,6 +157,8 @@ class Foreman:
             self._file.reopen(replay(facts).barren)
         if self._repository.symbolic("HEAD") == self._onto and not is_apart(self._plan):
             commit_records(self._plan.workspace, self._plan.environ, self._run_dir, self._tell)
+        if self._plan.work.fleet is not None:
+            self._plan.work.fleet.forget(self._repository, self.run)
         self._repository.pack()
 
     @cached_property
@@ -192,7 +198,7 @@ class Foreman:
             work=replace(work, backlog=backlog, bounds=bounds, seat=seat),
             layer_root=run_dir,
             workers=1,
-            lead=os.path.basename(self._run_dir),
+            lead=self.run,
             task=tree.task,
         )
 

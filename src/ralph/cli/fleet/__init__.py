@@ -1,0 +1,1 @@
+"""`ralph fleet`: other machines for the turns of `ralph tasks run`."""

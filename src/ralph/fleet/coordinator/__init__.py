@@ -1,0 +1,1 @@
+"""The run's side of turns on other machines."""

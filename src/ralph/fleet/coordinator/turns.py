@@ -1,0 +1,216 @@
+"""Turns on other machines, as a run sees them: an agent that has them taken there, and layers that
+land what came of them (ADR 47)."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from ralph.agents.turn_files import Filing, TurnFiles, private
+from ralph.errors import StateError
+from ralph.fleet.coordinator.attempts import DONE, FAILED, LIST, LOST, PLACED, Attempts, Errand
+from ralph.fleet.coordinator.hearing import Hearing
+from ralph.fleet.place import Fleet
+from ralph.fleet.port import Event, Failed, Lost
+from ralph.fleet.trees import Remote, ResultFound, read_order
+from ralph.git.checkpoint.work import Work
+from ralph.git.repository import with_records
+from ralph.kernel.events import Failure
+from ralph.kernel.facts import Ended, Landed, Sent
+from ralph.kernel.ports import Watch
+from ralph.kernel.turn import Ending, Order, Pulse, Turn
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Cut
+from ralph.runner.wired import AgentReaders
+
+_AGAIN = 2.0  # seconds before a remote is asked again that could not be reached
+_SAME = 60.0  # seconds in which it is missed for the same reason
+_LOOK = 0.25
+_PATIENCE = 600.0
+_MOST_FAILED = 3  # attempts in a row that no machine could make
+_MOST_LOST = 8  # in a row, with the machine that made it
+_LONGEST = 64 * 1024  # characters of what a turn says
+
+
+class FleetTurns:
+    """An `Agent` whose turns are taken elsewhere, and the `SandboxLayers` that land them here."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        work: Work,
+        errand: Errand,
+        filing: Filing,
+        readers: AgentReaders,
+        *,
+        number: int = 0,
+        sent: Sent | None = None,
+        tell: Callable[[str], None],
+        prepare: Callable[[], None],
+    ) -> None:
+        """There were so many attempts; `sent` is the last, of a turn that is not over. `prepare`
+        has the work tree ready for checks while the agent is at work."""
+        remote = Remote(work.repository, fleet.remote, self._wait)
+        self._attempts = Attempts(remote, work, errand, readers.record, number=number, sent=sent)
+        self._executor, self._work, self._branch = fleet.dispatcher, work, errand.branch
+        self._filing, self._readers, self._tell = filing, readers, tell
+        self._prepare = prepare
+        self._watch: Watch = lambda _: None
+        self._in_turn = False
+        self._missing = (0.0, 0.0)  # since when the remote is, and until when it was
+
+    # ------------------------------------------------------------------ the agent
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """Have one attempt after the other made, until there is a result or nobody can."""
+        self._watch, files = watch, self._filing.begin(order)
+        self._in_turn = True
+        try:
+            with self._prepared() as check:
+                turn = self._taken(order, files, check)
+        except _CutError as error:
+            turn = _cut(error.cut)
+        finally:
+            self._in_turn = False
+        return replace(turn, stream=files.stream, place=order.place)
+
+    def _taken(self, order: Order, files: TurnFiles, check: Callable[[], None]) -> Turn:
+        failed = lost = 0
+        while True:
+            attempts, watch = self._attempts, self._watch
+            placed, tell = self._placed, self._tell
+            hearing = Hearing(self._executor, self._readers, files, order, placed=placed, tell=tell)
+            last: Event = Failed("its ref is taken", passes=True)
+            if attempts.begun(order):
+                handle = self._executor.submit(attempts.job(), again=attempts.again)
+                last = hearing.follow(handle, watch, check)
+            found = attempts.found()
+            if found is not None:
+                return self._ended(found, files, hearing.host)
+            why = _why(last)
+            attempts.give_up(LOST if isinstance(last, Lost) else FAILED, hearing.host, why)
+            if hearing.cut is not None:
+                return _cut(hearing.cut)
+            if isinstance(last, Failed) and not last.passes:
+                return Turn(Ending.UNSTARTABLE, exit_code=None, why=why)
+            failed, lost = (0, lost + 1) if isinstance(last, Lost) else (failed + 1, 0)
+            if failed >= _MOST_FAILED or lost >= _MOST_LOST:
+                return Turn(exit_code=None, failure=Failure(why))
+
+    def _placed(self, host: str) -> None:
+        self._attempts.fared(PLACED, host)
+
+    def _ended(self, found: ResultFound, files: TurnFiles, host: str) -> Turn:
+        """The turn of a result. Its stream is whole now: what was heard may be a part."""
+        self._attempts.fared(DONE, host)
+        data = self._work.repository.ask("cat-file", "blob", found.stream)
+        with open(files.stream, "wb", opener=private) as file:
+            file.write(data)
+        ended = found.facts[-1]
+        assert isinstance(ended, Ended)
+        return _believable(ended.turn)
+
+    @contextmanager
+    def _prepared(self) -> Iterator[Callable[[], None]]:
+        """Prepare the work tree meanwhile. What is given raises what went wrong so far."""
+        wrong: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self._prepare()
+            except BaseException as error:  # noqa: BLE001  it is raised in the run's own thread
+                wrong.append(error)
+
+        def check() -> None:
+            if wrong:
+                raise wrong[0]
+
+        thread = threading.Thread(target=run, name="prepare")
+        thread.start()
+        try:
+            yield check
+        finally:
+            thread.join()
+        check()
+
+    def _wait(self, error: StateError) -> None:
+        """Before the remote is asked again: a network may be gone for a while."""
+        since, until = self._missing
+        now = time.monotonic()
+        if now > until:
+            since = now
+            self._tell(f"{error.message}. It is asked again.")
+        if now > since + _PATIENCE:
+            raise error
+        self._missing = since, now + _AGAIN + _SAME
+        while time.monotonic() < now + _AGAIN:
+            cut = self._watch(Pulse(0.0, 0.0))
+            if cut is not None:
+                raise _CutError(cut) if self._in_turn else error
+            time.sleep(_LOOK)
+
+    # ------------------------------------------------------------------ the layers
+
+    def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
+        """Have the files as the turn has left them there. Who is killed in it does it again."""
+        found, sent, repository = self._attempts.found(), self._attempts.sent, self._work.repository
+        if found is None or sent is None:
+            return Landed(now, kept=False)
+        order = read_order(repository, sent.order)
+        count = len(repository.changes(found.work, order.work))
+        if not keep:
+            return Landed(now, kept=False, count=count)
+        self._apply(found)
+        landed = (fact for fact in found.facts if isinstance(fact, Landed))
+        told = next(landed, Landed(now, kept=True))
+        ours = (LIST,) if found.list != order.list else ()
+        return replace(told, time=now, kept=True, count=count, saved="", ours=ours)
+
+    def clear(self) -> None:
+        """Forget what has landed: the journal has it."""
+        self._attempts.forget()
+
+    def _apply(self, found: ResultFound) -> None:
+        ask, path = self._work.repository.ask, os.path.join(self._work.workspace, LIST)
+        files = with_records(self._work.repository, found.work, found.head)
+        ask("symbolic-ref", "HEAD", self._branch)
+        ask("update-ref", self._branch, found.head)
+        ask("reset", "--hard", "--quiet", found.head)
+        ask("clean", "-f", "-f", "-d", "--quiet")
+        ask("read-tree", "-m", "-u", "HEAD", files)
+        ask("read-tree", "HEAD")
+        if found.list is None:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        elif found.list != self._attempts.task_list():
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb", opener=private) as file:
+                file.write(found.list)
+
+
+class _CutError(Exception):
+    """The turn was cut where nobody else could be asked to end it."""
+
+    def __init__(self, cut: Cut) -> None:
+        super().__init__(cut.why)
+        self.cut = cut
+
+
+def _cut(cut: Cut) -> Turn:
+    return Turn(Ending.CUT, exit_code=None, why=cut.why)
+
+
+def _why(last: Event) -> str:
+    if isinstance(last, Failed):
+        return f"{last.why}. {last.remedy}".strip() if last.remedy else last.why
+    return last.why if isinstance(last, Lost) else "its machine says that it is done, and it is not"
+
+
+def _believable(turn: Turn) -> Turn:
+    """A turn as another machine tells it: sums that can be added, and words of a bounded size."""
+    cost = turn.cost_usd
+    if cost is not None and not (math.isfinite(cost) and cost >= 0):
+        cost = None
+    return replace(turn, cost_usd=cost, text=turn.text[-_LONGEST:], stderr=turn.stderr[-4096:])

@@ -1,0 +1,165 @@
+"""Where turns are taken, by the settings: a fleet, and the remote that its machines reach."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ralph.errors import ConfigError
+from ralph.fleet.port import MOST_BYTES, Executor
+from ralph.fleet.security import address_of, is_loopback, security_of
+from ralph.fleet.trees import forget_run
+from ralph.git.repository import Repository, call, clean_environ
+from ralph.kernel.value import replace, value
+from ralph.text.redact import redact
+from ralph.text.secrets import secrets_of
+from ralph.text.words import listed
+
+if TYPE_CHECKING:
+    from ralph.settings.load import Loaded
+
+LOCAL, NONE = "local", "none"
+_NEEDED = (  # settings of a turn; the others are judged where the run is
+    *("agent", "sandbox", "network", "sandboxShow", "guard", "protect", "secrets"),
+    *("streamAgentOutput", "endGrace"),
+)
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_LEAST_LEASE = 5.0
+_LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
+
+
+@value
+class Fleet:
+    """A fleet, and all that a turn there needs to be told."""
+
+    address: str  # `local` for processes of this machine
+    remote: str  # a URL or a path
+    lease: float
+    settings: str  # of a turn, as JSON; no secrets
+    tls: str = ""  # the directory with the certificates
+    left: tuple[str, ...] = ()  # variables of agent.env.set that do not travel
+    executor: Executor | None = None  # once it is connected
+
+    @contextmanager
+    def connected(self, environ: Mapping[str, str], slots: int) -> "Iterator[Fleet]":
+        """The same with whoever dispatches. ConfigError where it cannot be reached."""
+        with closing(self._executor(environ, slots)) as executor:
+            yield replace(self, executor=executor)
+
+    def _executor(self, environ: Mapping[str, str], slots: int) -> Executor:
+        if self.address == LOCAL:
+            from ralph.fleet.executors.local import LocalExecutor
+
+            return LocalExecutor(slots)
+        from ralph.fleet.executors.dask import DaskExecutor
+
+        return DaskExecutor(self.address, security_of(self.address, self.tls, environ))
+
+    def words(self) -> str:
+        """For people, before the first turn."""
+        here = self.address == LOCAL
+        where = "in processes of this machine" if here else f"at {self.address}"
+        left = f"; not sent: {listed(self.left)} (agent.env.set)" if self.left else ""
+        judged = "checks run and work is merged here"
+        return f"Turns are taken {where}, with code by git from {self.remote}{left}; {judged}"
+
+    @property
+    def slots(self) -> int:
+        """How many attempts can be under way at once, as far as is known now."""
+        return self.dispatcher.slots()
+
+    @property
+    def dispatcher(self) -> Executor:
+        assert self.executor is not None, "it is connected"
+        return self.executor
+
+    def forget(self, repository: Repository, run: str) -> None:
+        """Delete what attempts of a run that is over have left on the remote."""
+        forget_run(repository, self.remote, run)
+
+
+def fleet_of(
+    loaded: "Loaded", workspace: str, environ: Mapping[str, str], command: str
+) -> Fleet | None:
+    """The fleet of the settings, if they name one. ConfigError where it cannot be used."""
+    settings = loaded.settings.fleet
+    if settings.address in (None, NONE):
+        return None
+    if settings.lease < _LEAST_LEASE:
+        message = f"fleet.lease: {settings.lease:g} seconds is too short for a network"
+        raise ConfigError(message, f"Take {_LEAST_LEASE:g} or more.")
+    if command == "none":
+        message = "no agent is named, and there is none here to tell which one is meant"
+        raise ConfigError(message, "Name one that the machines have: --agent claude")
+    address, here = settings.address, True
+    if address != LOCAL:
+        security_of(address, settings.tls, environ)
+        here = is_loopback(address_of(address).host)
+    _refuse_submodules(workspace, environ)
+    remote = _remote(settings.remote, workspace, environ, here=here)
+    told, left = _settings(loaded, command)
+    return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
+
+
+def _refuse_submodules(workspace: str, environ: Mapping[str, str]) -> None:
+    """What an agent does in one would stay on its machine."""
+    said = call(("ls-files", "--stage", ":/"), workspace, clean_environ(environ)).output
+    links = [line for line in said.splitlines() if line.startswith(b"160000 ")]
+    if links:
+        path = os.fsdecode(links[0].partition(b"\t")[2])
+        message = f"{path} is a submodule, and what is done in it would stay on another machine"
+        raise ConfigError(message, "Take the turns here: --fleet none")
+
+
+def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, here: bool) -> str:
+    """The URL of the remote that all machines reach."""
+
+    def asked(*words: str) -> str:
+        said = call(words, workspace, {**clean_environ(environ), "LC_ALL": "C"})
+        return os.fsdecode(said.output).strip("\n") if said.code == 0 else ""
+
+    if name is None and here:
+        return asked("rev-parse", "--path-format=absolute", "--git-common-dir")
+    url = asked("remote", "get-url", "--push", name or "origin")
+    if not url and name is None:
+        raise ConfigError(
+            "the machines of a fleet get the code by git, and there is no remote called origin",
+            'Add it: git remote add origin URL. Or name another: "fleet": {"remote": "URL"}',
+        )
+    url = url or name or ""
+    if os.path.exists(os.path.join(workspace, url)) and "://" not in url:
+        url = os.path.join(workspace, url)
+    if _PASSWORD.search(url):
+        raise ConfigError(
+            "fleet.remote holds a password, which every machine and the scheduler would see",
+            "Take a URL without one; each machine has its own key or credential helper.",
+        )
+    return url
+
+
+def _settings(loaded: "Loaded", command: str) -> tuple[str, tuple[str, ...]]:
+    """What a turn needs of the settings, as JSON, and the variables that are left out."""
+    merged: Mapping[str, Any] = loaded.merged
+    told: dict[str, Any] = {name: merged[name] for name in _NEEDED if name in merged}
+    told["sandbox"] = loaded.settings.sandbox
+    agent = dict(told.get("agent") or {})
+    agent["command"] = agent.get("command") or command
+    env = dict(agent.get("env") or {})
+    given: dict[str, str] = dict(env.get("set") or {})
+    secret = secrets_of(given)
+    left = tuple(name for name, text in given.items() if text in secret)
+    env["set"] = {name: text for name, text in given.items() if name not in left}
+    told["agent"] = {**agent, "env": env}
+    setup = loaded.settings.loop.setup
+    told["loop"] = {} if setup is None else {"setup": setup}
+    text = json.dumps(told)
+    if redact(text) != text:
+        raise ConfigError(
+            "the settings of the agent hold a secret, which every machine would see",
+            "Take it out of agent.flags: each machine has logins and variables of its own.",
+        )
+    if len(text.encode()) > _LARGEST:
+        raise ConfigError("the settings of the agent are too long to send", "Shorten agent.flags.")
+    return text, left

@@ -1,0 +1,242 @@
+"""Orders and results as commits: how a turn goes to another machine, and comes back (ADR 47).
+
+    order   order.json, work/ (the files), list (.ralph/tasks.jsonl); on top of the task's HEAD
+    result  result.json (facts), stream, work/, list; on top of the order, and of the agent's HEAD
+
+Both are at one ref. The result replaces the order by compare-and-swap, so whoever deletes the ref
+has fenced the attempt: nothing of it can arrive any more.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ralph.errors import StateError
+from ralph.git.branch import slug
+from ralph.git.repository import GitResult, Repository
+from ralph.journal.codec import decode_fact, encode
+from ralph.kernel.facts import Fact
+from ralph.kernel.turn import Order, Role
+from ralph.kernel.value import value
+
+REFS = "refs/ralph/"
+_BLOB, _TREE = ("100644", "blob"), ("040000", "tree")
+_ORDER, _RESULT, _STREAM, _WORK, _LIST = "order.json", "result.json", "stream", "work", "list"
+
+
+def ref_of(run: str, task: str, attempt: int) -> str:
+    """Where an attempt is, on the remote."""
+    return f"{REFS}{run}/{slug(task)}/{attempt}"
+
+
+@value
+class OrderFound:
+    """An order as a machine reads it."""
+
+    commit: str
+    order: Order
+    head: str  # the commit that the task's branch is at
+    work: str  # the tree of the files, with what is not committed
+    list: bytes | None  # the agent's copy of the task list, if it has one
+    inside: str = ""  # the project in the repository; "" if it is all of that
+
+
+@value
+class ResultFound:
+    """A result as the run reads it."""
+
+    commit: str
+    facts: tuple[Fact, ...]  # Ended is the last one
+    head: str  # the commit that the agent has left its branch at
+    work: str
+    list: bytes | None
+    stream: str  # the object that holds it
+
+
+def make_order(
+    repository: Repository,
+    order: Order,
+    *,
+    head: str,
+    work: str,
+    task_list: bytes | None,
+    inside: str = "",
+) -> str:
+    """The commit of an order."""
+    told = {
+        "prompt": order.prompt,
+        "iteration": order.iteration,
+        "role": order.role.value,
+        "dollars": order.dollars,
+        "place": order.place,
+        "inside": inside,
+    }
+    files = {_ORDER: _blob(repository, _json(told)), _WORK: (*_TREE, work)}
+    if task_list is not None:
+        files[_LIST] = _blob(repository, task_list)
+    return repository.commit(_tree(repository, files), [head], "an order")
+
+
+def read_order(repository: Repository, commit: str) -> OrderFound:
+    """The order of a commit that is here. ValueError if it is none."""
+    told = _json_of(repository, commit, _ORDER)
+    try:
+        order = Order(
+            str(told["prompt"]),
+            int(told["iteration"]),
+            Role(told["role"]),
+            None if told["dollars"] is None else float(told["dollars"]),
+            int(told["place"]),
+        )
+        inside = str(told["inside"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an order: {error}") from error
+    head = repository.resolve(f"{commit}^1")
+    work = repository.resolve(f"{commit}:{_WORK}")
+    return OrderFound(commit, order, head, work, _content(repository, commit, _LIST), inside)
+
+
+def make_result(
+    repository: Repository,
+    order: str,
+    *,
+    head: str,
+    work: str,
+    task_list: bytes | None,
+    facts: Iterable[Fact],
+    stream: str,
+) -> str:
+    """The commit of a result; `stream` is a file."""
+    files = {
+        _RESULT: _blob(repository, _json([encode(fact) for fact in facts])),
+        _STREAM: (*_BLOB, repository.identifier("hash-object", "-w", "--no-filters", stream)),
+        _WORK: (*_TREE, work),
+    }
+    if task_list is not None:
+        files[_LIST] = _blob(repository, task_list)
+    return repository.commit(_tree(repository, files), [order, head], "a result")
+
+
+def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
+    """The result of an order, by a commit that is here. ValueError if it is none of that order."""
+    if repository.resolve(f"{commit}^1") != order:
+        raise ValueError("it is no result of this order")
+    told = _json_of(repository, commit, _RESULT)
+    return ResultFound(
+        commit,
+        tuple(decode_fact(each) for each in told),
+        repository.resolve(f"{commit}^2"),
+        repository.resolve(f"{commit}:{_WORK}"),
+        _content(repository, commit, _LIST),
+        repository.resolve(f"{commit}:{_STREAM}"),
+    )
+
+
+def fetch_words(remote: str, ref: str) -> tuple[str, ...]:
+    """Have what is at a ref there here, at no ref."""
+    return ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", remote, ref)
+
+
+def push_words(remote: str, ref: str, commit: str, expected: str = "") -> tuple[str, ...]:
+    """Let a ref there be at a commit, if it is still where it is expected; "" if it is new."""
+    lease = f"--force-with-lease={ref}:{expected}"
+    return ("push", "--quiet", "--no-verify", lease, remote, f"{commit}:{ref}")
+
+
+def _raise(error: StateError) -> None:
+    raise error
+
+
+class Remote:
+    """The remote that all machines reach, from the run's side."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        url: str,
+        wait: Callable[[StateError], None] = _raise,
+    ) -> None:
+        """`wait` is called where it cannot be reached, before it is asked again; or it raises."""
+        self._repository, self.url, self._wait = repository, url, wait
+
+    def at(self, *refs: str) -> dict[str, str]:
+        """The commits at these refs there, and below them."""
+        patterns = [name for ref in refs for name in (ref, f"{ref}/*")]
+        said = os.fsdecode(self._asked("ls-remote", self.url, *patterns).output)
+        lines = (line.split("\t") for line in said.splitlines())
+        return {name: commit for commit, name in lines if any(_below(name, ref) for ref in refs)}
+
+    def put(self, ref: str, commit: str, expected: str = "") -> bool:
+        """Let a ref be at a commit; False if it was not where it was expected."""
+        while True:
+            done = self._repository.run(*push_words(self.url, ref, commit, expected))
+            if done.code == 0 or self.at(ref).get(ref) == commit:  # only the answer was lost
+                return True
+            if "stale info" in done.said or "rejected" in done.said:
+                return False
+            self._wait(_unreachable(self.url, done))
+
+    def fetch(self, ref: str) -> None:
+        """Have what is at a ref here."""
+        self._asked(*fetch_words(self.url, ref))
+
+    def forget(self, found: Mapping[str, str]) -> None:
+        """Delete refs that are where they were found: nothing of those attempts arrives now."""
+        for ref, commit in found.items():
+            words = ("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{commit}")
+            done = self._repository.run(*words, self.url, f":{ref}")
+            while done.code != 0 and self.at(ref).get(ref) == commit:
+                self._wait(_unreachable(self.url, done))
+                done = self._repository.run(*words, self.url, f":{ref}")
+
+    def _asked(self, *words: str) -> GitResult:
+        while (done := self._repository.run(*words)).code != 0:
+            self._wait(_unreachable(self.url, done))
+        return done
+
+
+def forget_run(repository: Repository, url: str, run: str) -> None:
+    """Delete what attempts of a run that is over have left on a remote, if it can be reached."""
+    attempt = re.compile(rf"{REFS}{re.escape(run)}/[^/]+/\d+")
+    with suppress(StateError):
+        remote = Remote(repository, url)
+        found = remote.at(f"{REFS}{run}")
+        remote.forget({ref: at for ref, at in found.items() if attempt.fullmatch(ref)})
+
+
+def _unreachable(url: str, done: GitResult) -> StateError:
+    said = done.said or f"git exited with code {done.code}"
+    return StateError(f"git and {url}: {said}", f"Look: git ls-remote {url}. Then: ralph resume")
+
+
+def _below(name: str, ref: str) -> bool:
+    return name == ref or name.startswith(f"{ref}/")
+
+
+def _json(told: object) -> bytes:
+    return json.dumps(told, ensure_ascii=True).encode()
+
+
+def _blob(repository: Repository, data: bytes) -> tuple[str, str, str]:
+    words = ("hash-object", "-w", "--no-filters", "--stdin")
+    return (*_BLOB, repository.identifier(*words, stdin=data))
+
+
+def _tree(repository: Repository, files: Mapping[str, tuple[str, str, str]]) -> str:
+    lines = (f"{mode} {kind} {at}\t{name}\n" for name, (mode, kind, at) in files.items())
+    return repository.identifier("mktree", stdin="".join(lines).encode())
+
+
+def _json_of(repository: Repository, commit: str, name: str) -> Any:  # noqa: ANN401  JSON
+    data = _content(repository, commit, name)
+    if data is None:
+        raise ValueError(f"there is no {name} in {commit}")
+    return json.loads(data)
+
+
+def _content(repository: Repository, commit: str, name: str) -> bytes | None:
+    done = repository.run("cat-file", "blob", f"{commit}:{name}")
+    return done.output if done.code == 0 else None

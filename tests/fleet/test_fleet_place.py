@@ -1,0 +1,120 @@
+"""Where turns are taken, by the settings: what is sent with them, and what is refused."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kits.work_tree import git, new_repository
+from ralph.errors import ConfigError
+from ralph.fleet.place import Fleet, fleet_of
+from ralph.settings.load import load
+from ralph.text.redact import know
+
+HERE = "tcp://127.0.0.1:8786"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "project")
+
+
+def fleet(project: Path, settings: Mapping[str, object] = {}, command: str = "claude") -> Fleet | None:
+    (project / ".ralph").mkdir(exist_ok=True)
+    (project / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    loaded = load(str(project), {"fleet.address": (HERE, "--fleet")})
+    return fleet_of(loaded, str(project), os.environ, command)
+
+
+def sent(project: Path, settings: dict[str, object]) -> dict[str, object]:
+    found = fleet(project, settings)
+    assert found is not None
+    told: dict[str, object] = json.loads(found.settings)
+    return told
+
+
+def test_there_is_none_unless_somebody_names_one(project: Path) -> None:
+    assert fleet_of(load(str(project)), str(project), os.environ, "claude") is None
+    none = load(str(project), {"fleet.address": ("none", "--fleet")})
+    assert fleet_of(none, str(project), os.environ, "claude") is None
+
+
+def test_on_this_machine_the_repository_itself_is_the_remote(project: Path) -> None:
+    git(project, "remote", "add", "origin", "https://forge.test/acme/shop")
+    found = fleet(project)
+    assert found is not None
+    assert found.remote == str(project / ".git")
+
+
+def test_a_remote_has_a_name_a_path_or_a_url(project: Path) -> None:
+    git(project, "remote", "add", "team", "ssh://git@host.test/shop")
+    (project.parent / "bare.git").mkdir()
+    for said, meant in {
+        "team": "ssh://git@host.test/shop",
+        "../bare.git": str(project / "../bare.git"),
+        "https://forge.test/acme/shop": "https://forge.test/acme/shop",
+    }.items():
+        found = fleet(project, {"fleet": {"remote": said}})
+        assert found is not None
+        assert found.remote == meant
+
+
+def test_a_turn_is_told_what_it_needs_and_no_more(project: Path) -> None:
+    told = sent(
+        project,
+        {
+            "agent": {"model": "opus", "env": {"set": {"LEVEL": "2", "API_TOKEN": "s3cr3t-value"}}},
+            "hooks": {"onTaskEnd": "curl x"},
+            "notify": {"command": "mail"},
+            "guardrails": [{"command": "make test"}],
+            "loop": {"setup": "npm ci", "maxTasksPerRun": 3},
+            "sandbox": "worktree",
+        },
+    )
+    agent = {"command": "claude", "model": "opus", "env": {"set": {"LEVEL": "2"}}}
+    assert told == {"agent": agent, "loop": {"setup": "npm ci"}, "sandbox": "worktree"}
+
+
+def test_people_are_told_what_does_not_travel(project: Path) -> None:
+    found = fleet(project, {"agent": {"env": {"set": {"API_TOKEN": "s3cr3t-value"}}}})
+    assert found is not None
+    assert "not sent: API_TOKEN (agent.env.set)" in found.words()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"fleet": {"lease": 2}}, "too short"),
+        ({"fleet": {"remote": "https://me:pass@forge.test/shop"}}, "holds a password"),
+        ({"agent": {"flags": ["--key", "sk-ant-0123456789abcdef0123456789"]}}, "hold a secret"),
+        ({"agent": {"flags": ["--key", "what-we-know"]}}, "hold a secret"),
+        ({"agent": {"flags": ["x" * 40_000]}}, "too long to send"),
+    ],
+)
+def test_what_must_not_be_sent_is_refused(
+    project: Path, settings: dict[str, object], words: str
+) -> None:
+    know({"what-we-know"})
+    with pytest.raises(ConfigError, match=words) as caught:
+        fleet(project, settings)
+    assert caught.value.remedy
+    assert "what-we-know" not in caught.value.words
+
+
+def test_other_machines_need_a_remote_that_they_reach(project: Path) -> None:
+    loaded = load(str(project), {"fleet.address": ("local", "--fleet")})
+    assert fleet_of(loaded, str(project), os.environ, "claude") is not None
+    with pytest.raises(ConfigError, match="has no TLS"):
+        fleet_of(
+            load(str(project), {"fleet.address": ("tcp://10.0.0.7:8786", "--fleet")}),
+            str(project),
+            os.environ,
+            "claude",
+        )
+
+
+def test_an_agent_that_nobody_names_is_not_guessed_elsewhere(project: Path) -> None:
+    with pytest.raises(ConfigError, match="no agent is named"):
+        fleet(project, command="none")

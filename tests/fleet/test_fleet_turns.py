@@ -1,0 +1,336 @@
+"""Turns on other machines as a run sees them, on machines that are functions and a real remote."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kits.work_tree import git, new_repository, work_of
+from ralph.agents.turn_files import NumberedFiles
+from ralph.fleet.coordinator.attempts import Errand
+from ralph.fleet.coordinator.turns import FleetTurns
+from ralph.fleet.place import Fleet
+from ralph.fleet.port import Beat, Done, Event, Failed, Job, Launched, Lost, Placed, Said
+from ralph.fleet.trees import fetch_words, make_result, push_words, read_order
+from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Ended, Fact, Fared, Landed, Launching, Sent
+from ralph.kernel.turn import Ending, Order, Pulse, Turn
+from ralph.kernel.verdict import Cut
+from ralph.runner.wired import AgentReaders
+
+ORDER = Order("Do it.", 1)
+RUN = "20261119-000000-abcd"
+TURN = Turn(text="Done.", cost_usd=0.25, seconds=4.0)
+STREAM = b'{"type":"assistant","message":{"content":[{"type":"text","text":"Done."}]}}\n'
+Machine = Callable[["World", Job], Sequence[Event]]
+
+
+@dataclass
+class World:
+    """A project, its remote, and machines that are asked one after the other."""
+
+    here: WorkTree
+    there: Path
+    remote: Path
+    machines: list[Machine] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    again: list[bool] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    seen: list[AgentEvent] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    prepared: int = 0
+
+    # the executor
+    def submit(self, job: Job, *, again: bool = False) -> Job:
+        self.jobs.append(job)
+        self.again.append(again)
+        return job
+
+    def events(self, handle: Job, wait: float) -> Sequence[Event]:
+        return self.machines.pop(0)(self, handle)
+
+    def cancel(self, handle: Job, cut: Cut) -> None:
+        self.cuts.append(cut)
+
+    def lost(self, handle: Job) -> bool:
+        return False
+
+    def slots(self) -> int:
+        return 1
+
+    def close(self) -> None: ...
+
+    # the run
+    def turns(self, number: int = 0, sent: Sent | None = None) -> FleetTurns:
+        def prepare() -> None:
+            self.prepared += 1
+
+        return FleetTurns(
+            Fleet("local", str(self.remote), 5.0, "{}", executor=self),
+            self.here,
+            Errand(RUN, "T-1", "refs/heads/main", "{}", 5.0),
+            NumberedFiles(self.here.run_dir),
+            AgentReaders(self.seen.extend, record=self.facts.append),
+            number=number,
+            sent=sent,
+            tell=self.told.append,
+            prepare=prepare,
+        )
+
+    def refs(self) -> list[str]:
+        return git(self.remote, "for-each-ref", "--format=%(refname)").split()
+
+    def sent(self) -> list[Sent]:
+        return [fact for fact in self.facts if isinstance(fact, Sent)]
+
+    def fared(self) -> list[tuple[int, str]]:
+        return [(fact.attempt, fact.how) for fact in self.facts if isinstance(fact, Fared)]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    here = work_of(new_repository(tmp_path / "here"))
+    git(tmp_path, "init", "--quiet", "--bare", "remote.git")
+    git(tmp_path, "clone", "--quiet", str(tmp_path / "here"), "there")
+    return World(here, tmp_path / "there", tmp_path / "remote.git")
+
+
+def quiet(_: Pulse) -> Cut | None:
+    return None
+
+
+def machine(
+    turn: Turn = TURN,
+    *,
+    work: Callable[[Path], None] = lambda place: (place / "new").write_text("new\n") and None,
+    commits: bool = False,
+    told: bool = True,
+    landed: Landed | None = None,
+) -> Machine:
+    """A machine that takes the turn; it may be lost before it can tell."""
+
+    def take(world: World, job: Job) -> Sequence[Event]:
+        there = work_of(world.there, f"there-{job.attempt}")
+        there.repository.ask(*fetch_words(job.remote, job.ref))
+        order = read_order(there.repository, job.order)
+        there.repository.ask("read-tree", "-m", "-u", "HEAD", order.work)
+        work(world.there)
+        if commits:
+            git(world.there, "add", "--all")
+            git(world.there, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "own")
+        stream = world.there.parent / "stream"
+        stream.write_bytes(STREAM)
+        result = make_result(
+            there.repository,
+            job.order,
+            head=there.head(),
+            work=there.tree(),
+            task_list=order.list,
+            facts=(*((landed,) if landed else ()), Ended(9.0, turn)),
+            stream=str(stream),
+        )
+        git(world.there, *push_words(job.remote, job.ref, result, job.order))
+        heard = [Placed("build-7"), Launched("claude", "claude"), Said(STREAM)]
+        beat = Beat(Pulse(3.0, 1.0, None, 0.2))
+        return [*heard, beat, Done(result) if told else Lost("nothing was heard for 5s")]
+
+    return take
+
+
+def says(*events: Event) -> Machine:
+    return lambda _world, _job: events
+
+
+def test_a_turn_is_taken_there_and_lands_here(world: World) -> None:
+    world.machines = [machine()]
+    turns = world.turns()
+    turn = turns.take_turn(ORDER, quiet)
+    assert (turn.text, turn.cost_usd) == ("Done.", 0.25)
+    assert Path(turn.stream).read_bytes() == STREAM
+    assert [event.text for event in world.seen if hasattr(event, "text")] == ["Done."]
+    assert world.fared() == [(1, "placed"), (1, "done")]
+    assert any(isinstance(fact, Launching) for fact in world.facts)
+    assert not (Path(world.here.workspace) / "new").exists()
+    landed = turns.land(1, 5.0, keep=True)
+    assert (landed.kept, landed.count) == (True, 1)
+    assert (Path(world.here.workspace) / "new").read_text() == "new\n"
+    assert world.prepared == 1
+    turns.clear()
+    assert world.refs() == []
+
+
+def test_commits_deletions_and_uncommitted_work_come_as_they_are(world: World) -> None:
+    here = Path(world.here.workspace)
+    (here / "begun").write_text("by an earlier turn\n")
+
+    def work(place: Path) -> None:
+        assert (place / "begun").read_text() == "by an earlier turn\n"
+        (place / "a" / "one").unlink()
+        (place / "b").unlink()
+        (place / "b").mkdir()
+        (place / "b" / "c").write_text("c\n")
+
+    world.machines = [machine(work=work, commits=True)]
+    turns = world.turns()
+    turns.take_turn(ORDER, quiet)
+    turns.land(1, 5.0, keep=True)
+    turns.land(1, 5.0, keep=True)  # after a kill
+    assert not (here / "a").exists()
+    assert (here / "b" / "c").read_text() == "c\n"
+    assert (here / "begun").exists()
+    assert git(here, "log", "-1", "--format=%s") == "own"
+    assert git(here, "status", "--short") == ""
+    assert (here / ".env").exists(), "ignored files stay"
+
+
+def test_a_failed_turn_does_not_land(world: World) -> None:
+    world.machines = [machine(Turn(exit_code=1))]
+    turns = world.turns()
+    assert turns.take_turn(ORDER, quiet).failed
+    landed = turns.land(1, 5.0, keep=False)
+    assert (landed.kept, landed.count) == (False, 1)
+    assert not (Path(world.here.workspace) / "new").exists()
+
+
+def test_a_lost_attempt_is_fenced_before_the_next_begins(world: World) -> None:
+    world.machines = [says(Placed("one"), Lost("nothing was heard for 5s")), machine()]
+    turn = world.turns().take_turn(ORDER, quiet)
+    assert not turn.failed
+    assert world.fared() == [(1, "placed"), (1, "lost"), (2, "placed"), (2, "done")]
+    assert [sent.attempt for sent in world.sent()] == [1, 2]
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
+
+
+def test_a_machine_that_was_lost_after_it_had_pushed_has_done_its_work(world: World) -> None:
+    world.machines = [machine(told=False)]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.fared()[-1] == (1, "done")
+
+
+def test_a_run_that_goes_on_finds_what_was_finished_and_runs_nothing(world: World) -> None:
+    world.machines = [machine()]
+    world.turns().take_turn(ORDER, quiet)  # and is killed before it has recorded the end
+    sent = world.sent()[-1]
+    turns = world.turns(1, sent)
+    assert turns.take_turn(ORDER, quiet).text == "Done."
+    assert len(world.jobs) == 1
+    turns = world.turns(1, sent)  # and once more, before it has landed
+    assert turns.land(1, 5.0, keep=True).count == 1
+    turns.clear()
+    assert world.refs() == []
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_run_that_goes_on_submits_the_same_attempt(world: World, *, pushed: bool) -> None:
+    """Whoever has it goes on with it. It was recorded before anybody could know of it."""
+    world.machines = [says(Failed("first", passes=False)), machine()]
+    world.turns().take_turn(ORDER, quiet)
+    sent = world.sent()[0]
+    if pushed:
+        git(world.there, "fetch", "--quiet", world.here.workspace, sent.order)
+        git(world.there, "push", "--quiet", str(world.remote), f"{sent.order}:{sent.ref}")
+    turns = world.turns(1, sent)
+    assert not turns.take_turn(ORDER, quiet).failed
+    assert [job.key for job in world.jobs] == [world.jobs[0].key] * 2
+    assert world.again == [False, pushed]
+
+
+def test_what_no_machine_can_do_is_no_turn(world: World) -> None:
+    world.machines = [says(Failed("claude is not there", "Install it.", passes=False))]
+    turn = world.turns().take_turn(ORDER, quiet)
+    assert turn.ending is Ending.UNSTARTABLE
+    assert turn.why == "claude is not there. Install it."
+    assert world.refs() == []
+
+
+def test_what_may_pass_is_tried_on_others_and_then_a_failed_turn(world: World) -> None:
+    world.machines = [says(Failed(f"full {n}", passes=True)) for n in range(3)]
+    turn = world.turns().take_turn(ORDER, quiet)
+    assert turn.failure is not None
+    assert turn.failure.message == "full 2"
+    assert [how for _, how in world.fared()] == ["failed"] * 3
+
+
+def test_a_cut_is_handed_on_and_the_turn_says_why(world: World) -> None:
+    cuts = iter([None, Cut("asked to stop", 5.0), Cut("at once", 0.0)])
+    world.machines = [says(Placed("one")), says(), says(), says(Failed("it was cut", passes=True))]
+    turn = world.turns().take_turn(ORDER, lambda _: next(cuts))
+    assert turn.ending is Ending.CUT
+    assert turn.why == "at once"
+    assert [cut.grace for cut in world.cuts] == [5.0, 0.0]
+    assert world.refs() == []
+
+
+def test_what_is_no_result_is_ignored(world: World) -> None:
+    """A machine that pushes something else is believed as little as one that pushes nothing."""
+
+    def lies(world: World, job: Job) -> Sequence[Event]:
+        words = push_words(job.remote, job.ref, git(world.there, "rev-parse", "HEAD"), job.order)
+        git(world.there, *words)
+        return [Done("0" * 40)]
+
+    world.machines = [lies, machine()]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.fared()[:2] == [(1, "ignored"), (1, "failed")]
+
+
+@pytest.mark.parametrize("cost", [-1.0, float("inf"), float("nan")])
+def test_a_sum_that_cannot_be_added_counts_as_unknown(world: World, cost: float) -> None:
+    world.machines = [machine(Turn(cost_usd=cost))]
+    assert world.turns().take_turn(ORDER, quiet).cost_usd is None
+
+
+def test_the_pulse_there_is_judged_here(world: World) -> None:
+    pulses: list[Pulse] = []
+
+    def watch(pulse: Pulse) -> Cut | None:
+        pulses.append(pulse)
+        return None
+
+    world.machines = [says(Placed("one"), Beat(Pulse(7.0, 2.0, 1.0, 0.5))), machine()]
+    world.turns().take_turn(ORDER, watch)
+    assert pulses == [Pulse(7.0, 2.0, 1.0, 0.5)]
+
+
+def test_what_makes_the_work_tree_unusable_ends_the_attempt(world: World) -> None:
+    def fails() -> None:
+        raise RuntimeError("npm ci failed")
+
+    def never(world: World, job: Job) -> Sequence[Event]:
+        world.machines.append(never)
+        return []
+
+    world.machines = [never]
+    turns = world.turns()
+    turns._prepare = fails
+    with pytest.raises(RuntimeError, match="npm ci failed"):
+        turns.take_turn(ORDER, quiet)
+    assert world.cuts == [Cut("the run ends", 0.0)]
+
+
+def test_a_remote_that_is_away_is_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = world.remote.with_name("away.git")
+    world.remote.rename(away)
+
+    def pulses() -> Iterator[Cut | None]:
+        yield None
+        away.rename(world.remote)
+        while True:
+            yield None
+
+    cuts = pulses()
+    monkeypatch.setattr("ralph.fleet.coordinator.turns._AGAIN", 0.01)
+    world.machines = [machine()]
+    assert not world.turns().take_turn(ORDER, lambda _: next(cuts)).failed
+    assert len(world.told) == 1
+
+
+def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
+    world.remote.rename(world.remote.with_name("away.git"))
+    turn = world.turns().take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
+    assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
