@@ -86,6 +86,8 @@ def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None
     up.has_said("No worker is left here.")
     again = ralph("fleet", "drain", "--yes", "--fleet", up.address)
     assert (again.returncode, again.stdout) == (0, "There are no workers.\n")
+    told = ralph("fleet", "drain", "--yes", "--json", "--fleet", up.address)
+    assert json.loads(told.stdout) == {"workers": []}
 
 
 def test_nobody_there(tmp_path: Path) -> None:
@@ -111,6 +113,7 @@ def test_no_address_without_tls_but_this_machine(words: tuple[str, ...]) -> None
 def test_no_scheduler_for_others_without_tls() -> None:
     done = ralph("fleet", "up", "--host", "0.0.0.0")
     assert done.returncode == 2
+    assert f"there is no {os.environ['XDG_CONFIG_HOME']}/ralph/fleet/ca.pem" in done.stderr
     assert "--tls DIR" in done.stderr
 
 

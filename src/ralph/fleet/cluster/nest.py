@@ -22,7 +22,13 @@ from ralph.fleet.cluster.dask_nodes import FleetScheduler, configure, plainly
 from ralph.fleet.cluster.plan import Plan
 from ralph.fleet.cluster.scratch import scratch
 from ralph.fleet.cluster.worker import PATIENCE, Post, work
-from ralph.fleet.security import Address, address_of, certificates_in, security_from
+from ralph.fleet.security import (
+    Address,
+    address_of,
+    certificates_in,
+    security_from,
+    tls_directory,
+)
 from ralph.processes import keeper_main
 from ralph.text.words import counted
 
@@ -133,13 +139,16 @@ class Nest:
 
     def _next(self) -> str:
         """What people type next."""
-        tls = f" --tls {self._plan.directory}" if self._plan.directory else ""
+        usual = self._plan.directory in ("", tls_directory(None, os.environ))
+        tls = "" if usual else f" --tls {self._plan.directory}"
         workers, slots = self._plan.workers, self._plan.workers * self._plan.slots
         joins = f"ralph fleet worker --scheduler {self._place}{tls}"
         if not workers:
             return f"Next, on each machine: {joins}\n[ralph] Ctrl+C ends the scheduler."
         run = f"ralph tasks run --parallel {slots} --fleet {self._place}"
-        return f"Next, in a project: {run}\n[ralph] Ctrl+C ends {counted(workers, 'worker')}."
+        told = "" if usual else f", whose settings have fleet.tls: {self._plan.directory}"
+        ends = f"[ralph] Ctrl+C ends {counted(workers, 'worker')}."
+        return f"Next, in a project{told}: {run}\n{ends}"
 
     def _reap(self) -> None:
         """Take leave of children; one that died leaves orphans, which come to us."""

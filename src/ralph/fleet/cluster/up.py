@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from ralph.errors import ConfigError, failing
 from ralph.fleet.cluster.plan import Plan
-from ralph.fleet.security import PAGE, certificates_in, is_loopback, require_extra, tls_directory
+from ralph.fleet.security import certificates_in, is_loopback, require_extra, tls_directory
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Command
 from ralph.processes.signals import ending_by
@@ -24,17 +24,14 @@ _Write = Callable[[bytes], object]
 def planned(
     host: str, port: int, *, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
 ) -> Plan:
-    """The plan of what was typed; ConfigError where others could have commands run."""
+    """The plan of what was typed: where others reach it, it has TLS. ConfigError if it cannot."""
     require_extra()
-    scheme = "tls" if tls else "tcp"
-    if not tls and not is_loopback(host):
-        remedy = f"Give certificates: --tls DIR. How a team makes them: {PAGE}"
-        raise ConfigError(f"at {host} others could have commands run here", remedy)
     name = socket.gethostname().partition(".")[0] or "worker"
-    directory = tls_directory(tls, environ) if tls else ""
-    if directory:
-        certificates_in(directory)
-    return Plan(scheme, host, port, workers, slots, name, directory)
+    if not tls and is_loopback(host):
+        return Plan("tcp", host, port, workers, slots, name)
+    directory = tls_directory(tls, environ)
+    certificates_in(directory)
+    return Plan("tls", host, port, workers, slots, name, directory)
 
 
 def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
