@@ -87,9 +87,10 @@ bench: venv ## what a run costs beside a bare bash loop; BENCH="--quick" passes 
 mutants: venv ## plant defects one by one and see whether the tests notice; MUTANTS="kernel" is a part
 	@$(PYTHON) tests/mutants.py $(MUTANTS)
 
-faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 20" passes options on
+faults: venv ## kill runs and fleets by every route and look who is left; FAULTS="--kills 20" FLEET="--kills 20 --cuts 5"
 	@$(RUN) pytest -q -m faults tests/e2e/faults
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults $(FAULTS)
+	@PYTHONPATH=tests/e2e:tests $(RUN) faults.fleet $(FLEET)
 
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \

@@ -114,6 +114,23 @@ def test_what_grows_with_the_work_is_measured(scratch: Path, tmp_path: Path) -> 
     assert list(scratch.iterdir()) == []
 
 
+def test_a_fleet_is_simulated_the_same_each_time(scratch: Path, tmp_path: Path) -> None:
+    """With the train, beside tasks that are merged one at a time."""
+    found = []
+    for name in ("one", "other"):
+        done = bench(scratch, "--quick", "--only", "fleet", "--json", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads((tmp_path / name).read_text("utf-8"))["rows"])
+    rows = [row for row in found[0] if row["unit"] != "ms"]
+    assert rows == [row for row in found[1] if row["unit"] != "ms"]
+    merges = {row["name"]: row for row in rows if "merges an hour" in row["name"]}
+    assert [round(row["ratio"], 1) for row in merges.values()][:2] == [1.0, 1.0]
+    many = merges["200 tasks, 64 workers: merges an hour"]
+    assert many["figures"]["floor"] < 360, "gates of 10 s allow no more"
+    assert many["figures"]["ralph"] > 1.3 * many["figures"]["floor"]
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

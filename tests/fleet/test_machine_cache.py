@@ -1,4 +1,4 @@
-"""What a machine keeps between attempts: warm trees, what is installed in them, and nothing else."""
+"""What a machine keeps between attempts: warm trees, what is installed there, and nothing else."""
 
 import os
 import signal
@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Json, Site, gone
+from kits.attempts import Site, gone
 from kits.work_tree import git
 from ralph.fleet.machine.cache import opened
 from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.testing.scripted_agent.install import calls
 
-SHOW = "git status --porcelain --ignored; git branch; git tag; git stash list; ls -A; cat b a/one; cat build/out build/own"
+SHOW = (
+    "git status --porcelain --ignored; git branch; git tag; git stash list;"
+    " ls -A; cat b a/one; cat build/out build/own"
+)
 
 
 @pytest.fixture
@@ -22,31 +25,43 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path, [{"text": "ok"}])
 
 
-def run(site: Site, task: str, command: str, **how: Json) -> str:
+def run(site: Site, task: str, command: str, task_list: bytes | None = None) -> str:
     """What the command prints in the next attempt, where agents work."""
     site.again({"text": "ok", "tools": [{"name": "bash", "run": f"({command}) 2>&1"}]})
-    job = site.job(task, **how)
+    job = site.job(task, task_list=task_list)
     assert "done" in site.made(job), "it has a result"
     return site.work.repository.ask("cat-file", "blob", site.found(job).stream).decode()
 
 
 def test_the_next_attempt_finds_what_git_ignores_and_nothing_else(site: Site) -> None:
     dirt = (
-        "mkdir build; echo warm > build/own; echo x > untracked; echo x > b; rm a/one; mkdir -p d/e;"
-        " git init -q inner; touch inner/x; ln -s / toplink; git tag mine-tag; echo x > .ralph/notes.log; mkdir q;"
-        " chmod 0 q; git stash -q; git checkout -q -b elsewhere; git add -A"
+        "mkdir build; echo warm > build/own; echo x > untracked; echo x > b; rm a/one;"
+        " mkdir -p d/e; git init -q inner; touch inner/x; ln -s / toplink; git tag mine-tag;"
+        " echo x > .ralph/notes.log; mkdir q; chmod 0 q;"
+        " git stash -q; git checkout -q -b elsewhere; git add -A"
     )
     run(site, "T-1", f"mkdir -p .ralph; {dirt}", task_list=b"{}\n")
     (site.project / "b").write_text("another\n")
     said = run(site, "T-2", SHOW)
     for words in ("warm", "ralph/T-2", "another", "one"):
         assert words in said
-    for words in ("untracked", "inner", "toplink", "notes.log", "ralph/T-1", "mine-tag", "stash@", "elsewhere"):
+    for words in (
+        "untracked",
+        "inner",
+        "toplink",
+        "notes.log",
+        "ralph/T-1",
+        "mine-tag",
+        "stash@",
+        "elsewhere",
+    ):
         assert words not in said, said
 
 
 def test_a_tree_that_cannot_be_cleaned_is_made_anew(site: Site) -> None:
-    run(site, "T-1", "rm -r a; mkdir -p build a/one/build; touch a/one/build/x; rm .git; mkdir .git")
+    run(
+        site, "T-1", "rm -r a; mkdir -p build a/one/build; touch a/one/build/x; rm .git; mkdir .git"
+    )
     said = run(site, "T-2", SHOW)
     assert "one" in said
     assert "ralph/T-2" in said
@@ -118,7 +133,9 @@ def test_a_remote_that_is_away_costs_no_cache(site: Site) -> None:
 def test_two_attempts_have_a_tree_each(site: Site, tmp_path: Path) -> None:
     """Also of tasks of the same name, of two runs."""
     both = f"touch {tmp_path}/$RALPH_RUN; until test $(ls {tmp_path} | grep -c ^2026) = 2"
-    command = f"{both}; do sleep 0.02; done; git branch --show-current > mine; echo $RALPH_RUN >> mine"
+    command = (
+        f"{both}; do sleep 0.02; done; git branch --show-current > mine; echo $RALPH_RUN >> mine"
+    )
     site.again({"text": "ok", "tools": [{"run": command}]})
     jobs = [site.job("T-1", run=f"20261119-12000{n}-abcd") for n in range(2)]
     threads = [threading.Thread(target=site.made, args=(job,)) for job in jobs]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Attempted, Site, boottime, gone, naming
+from kits.attempts import Attempted, Site, gone, naming
+from ralph.processes.clock import boottime
 from ralph.processes.keeper_main import descendants
 
 MARK = f"86{os.getpid():07d}"  # seconds that its hostile children sleep

@@ -14,9 +14,11 @@ import pytest
 
 from ralph import __version__
 from ralph.errors import ConfigError
-from ralph.fleet.machine.pipe import HopelessError, Lease, Leash, Voice, job_of
+from ralph.fleet.lease import Held
+from ralph.fleet.machine.pipe import HopelessError, Leash, Voice, ending, job_of
 from ralph.fleet.port import MOST_BYTES, Job
 from ralph.kernel.turn import Pulse
+from ralph.processes.clock import boottime
 
 JOB = Job(
     __version__, "20261119-120000-abcd", "T 1", 1, "refs/ralph/r/T/1", "0" * 40, "/remote", 5.0
@@ -27,8 +29,9 @@ def line(**how: object) -> bytes:
     return json.dumps({"job": {**asdict(JOB), **how}}).encode()
 
 
-def now() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+def until_of(teller: "Teller") -> float:
+    assert teller.leash._held.until is not None
+    return teller.leash._held.until
 
 
 class Teller:
@@ -97,37 +100,37 @@ def test_the_first_line_may_be_endless(tmp_path: Path) -> None:
 
 
 def test_a_lease_ends_the_agent_before_it_is_over() -> None:
-    lease = Lease(100.0, 60.0)
-    assert lease.cut(89.9) is None
-    first = lease.cut(90.1)
+    lease = Held(100.0, 60.0)
+    assert ending(lease, 89.9) is None
+    first = ending(lease, 90.1)
     assert first
     assert first.grace > 0
     assert 90 + 2 * first.grace < 98, "it is killed before whoever started us kills us"
-    last = lease.cut(97.0)
+    last = ending(lease, 97.0)
     assert last
     assert last.grace == 0
-    assert [lease.stops_us(at) for at in (97.9, 98.1)] == [False, True]
+    assert [lease.is_killing(at) for at in (97.9, 98.1)] == [False, True]
 
 
 def test_a_short_lease_leaves_half_of_it_for_the_end() -> None:
-    lease = Lease(100.0, 5.0)
-    assert lease.cut(97.4) is None
-    cut = lease.cut(97.6)
+    lease = Held(100.0, 5.0)
+    assert ending(lease, 97.4) is None
+    cut = ending(lease, 97.6)
     assert cut
     assert 97.5 + 2 * cut.grace < 99
-    assert [lease.stops_us(at) for at in (98.9, 99.1)] == [False, True]
+    assert [lease.is_killing(at) for at in (98.9, 99.1)] == [False, True]
 
 
 def test_after_a_suspend_nobody_is_asked() -> None:
-    lease = Lease(100.0, 60.0)
-    cut = lease.cut(91.0, slept=True)
+    lease = Held(100.0, 60.0)
+    cut = ending(lease, 91.0, slept=True)
     assert cut
     assert cut.grace == 0
-    assert lease.cut(50.0, slept=True) is None, "the lease holds"
+    assert ending(lease, 50.0, slept=True) is None, "the lease holds"
 
 
 def test_nothing_begins_before_it_is_lent(teller: Teller) -> None:
-    teller.tell(until=now() + 5)
+    teller.tell(until=boottime() + 5)
     assert teller.leash.is_granted()
     assert teller.leash.agents() is None
     assert teller.leash.after() is None
@@ -142,28 +145,26 @@ def test_what_cannot_be_understood_renews_nothing(teller: Teller, until: object)
 
 
 def test_nobody_lends_for_longer_than_the_job_says(teller: Teller) -> None:
-    teller.tell(until=now() + 1e6)
+    teller.tell(until=boottime() + 1e6)
     assert teller.leash.is_granted()
-    assert teller.leash._lease
-    assert teller.leash._lease.until <= now() + JOB.lease
+    assert until_of(teller) <= boottime() + JOB.lease
 
 
 def test_a_lease_does_not_become_shorter_and_one_that_is_over_stays_over(teller: Teller) -> None:
-    teller.tell(until=now() + 0.8)
-    teller.tell(until=now() + 0.1)
+    teller.tell(until=boottime() + 0.8)
+    teller.tell(until=boottime() + 0.1)
     teller.leash.agents()
-    assert teller.leash._lease
-    assert teller.leash._lease.until > now() + 0.3
-    while now() < teller.leash._lease.until:
+    assert until_of(teller) > boottime() + 0.3
+    while boottime() < until_of(teller):
         time.sleep(0.05)
-    teller.tell(until=now() + 5)
+    teller.tell(until=boottime() + 5)
     cut = teller.leash.agents()
     assert cut
     assert cut.grace == 0
 
 
 def test_a_cut_is_for_the_agent_and_its_result_is_still_sent(teller: Teller) -> None:
-    teller.tell(until=now() + 5)
+    teller.tell(until=boottime() + 5)
     assert teller.leash.is_granted()
     teller.tell(cut={"why": "enough", "grace": 1.5})
     cut = teller.leash.agents()
@@ -174,7 +175,7 @@ def test_a_cut_is_for_the_agent_and_its_result_is_still_sent(teller: Teller) -> 
 
 
 def test_the_end_of_the_pipe_is_the_end(teller: Teller) -> None:
-    teller.tell(until=now() + 5)
+    teller.tell(until=boottime() + 5)
     assert teller.leash.is_granted()
     os.close(teller.pipe)
     for leash in (teller.leash.agents, teller.leash.before, teller.leash.after):
@@ -184,7 +185,7 @@ def test_the_end_of_the_pipe_is_the_end(teller: Teller) -> None:
 
 
 def test_an_endless_line_is_the_end(teller: Teller) -> None:
-    teller.tell(until=now() + 5)
+    teller.tell(until=boottime() + 5)
     assert teller.leash.is_granted()
     for _ in range(MOST_BYTES // 4096 + 2):
         teller.write(b"x" * 4096)

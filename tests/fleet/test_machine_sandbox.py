@@ -3,14 +3,18 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from kits.attempts import Json, Site, gone
+import ralph
+from kits.attempts import Json, Site, gone, naming
 from kits.sandbox.stage import overlay_is_usable
 from kits.work_tree import git
 from ralph.errors import ConfigError
@@ -23,6 +27,7 @@ from ralph.sandbox import catalog
 needs_overlay = pytest.mark.skipif(
     not overlay_is_usable(), reason="this machine allows no namespaces"
 )
+SOURCE = os.path.dirname(ralph.__file__)
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "ok"}
 
@@ -86,7 +91,8 @@ def test_an_agent_reaches_neither_another_tree_nor_the_cache(site: Site) -> None
     before = snapshot(cache / "repo.git")
     command = "; ".join(
         (
-            f"cat {trees}/7/secret; ls {trees}; echo x > {trees}/7/secret; echo x > {trees}/0.setup",
+            f"cat {trees}/7/secret; ls {trees}; echo x > {trees}/7/secret",
+            f"echo x > {trees}/0.setup",
             f"rm -rf {trees}/7 {trees}/0.setup {cache}/repo.git/HEAD; ls {site.runs}",
             f"echo x > {cache}/repo.git/config; mkdir -p {cache}/repo.git/hooks",
             f"echo x > {cache}/repo.git/hooks/pre-commit; echo x > {cache}/config",
@@ -164,8 +170,6 @@ def test_nothing_of_a_sandbox_is_left(site: Site, how: str) -> None:
 
 def gone_is(text: str) -> bool:
     """Whether it has begun."""
-    from kits.attempts import naming
-
     return any(f"sleep\0{text}".encode() in cmdline(pid) for pid in naming(text))
 
 
@@ -205,7 +209,9 @@ def test_keys_of_the_forge_are_not_for_agents(site: Site, monkeypatch: pytest.Mo
 
 
 def test_what_is_judged_elsewhere_is_not_here(site: Site, tmp_path: Path) -> None:
-    job = site.job(settings={"sandbox": "direct", "proof": "clean", "guardrails": ["false"]})
+    job = site.job(
+        settings={"sandbox": "direct", "proof": "clean", "guardrails": [{"command": "false"}]}
+    )
     (tmp_path / "run" / "signals").mkdir(parents=True)
     run_dir = str(tmp_path / "run")
     plan = plan_of(settings_of(job), str(site.project), dict(os.environ), run_dir, run_dir)
@@ -214,26 +220,40 @@ def test_what_is_judged_elsewhere_is_not_here(site: Site, tmp_path: Path) -> Non
         assert place.guardrails() == ()
 
 
-@needs_overlay
-@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
-def test_an_ordinary_user_makes_attempts(site: Site, tmp_path: Path) -> None:
-    able = subprocess.run(
-        [*NOBODY, sys.executable, "-c", "import ralph.fleet.machine.attempt"],
+def python_for_everybody(place: Path) -> str | None:
+    """A Python that an ordinary user may run, which finds there what Ralph needs."""
+    python, packages = "/usr/bin/python3", os.path.dirname(os.path.dirname(msgspec.__file__))
+    for source in (SOURCE, os.path.join(packages, "msgspec")):
+        name = os.path.basename(source)
+        shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(["chmod", "-R", "a+rX", place], check=True)
+    same = f"import sys, msgspec; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    done = subprocess.run(
+        [*NOBODY, "sh", "-c", f'{python} -c "{same}"'],
         check=False,
         capture_output=True,
-        cwd="/",
+        env={"PYTHONPATH": str(place)},
     )
-    if able.returncode:
-        pytest.skip("no Python that an ordinary user may run")
-    plays(site, "id -u; echo $RALPH_SANDBOX")
-    job = site.job()
-    for path in (*tmp_path.parents, tmp_path):
-        if str(path).startswith("/tmp/pytest"):  # noqa: S108
-            path.chmod(0o755)
-    subprocess.run(["chown", "-R", "65534:65534", site.home, site.remote.url], check=True)
-    with site.started(job, who=NOBODY) as attempt:
-        attempt.lend()
-        told: Json = attempt.result()
-    assert "done" in told, told
-    git(site.project, "config", "--global", "safe.directory", "*")
-    assert site.files(site.found(job).work)["said"] == "65534\noverlay\n"
+    return None if done.returncode else python
+
+
+@needs_overlay
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
+def test_an_ordinary_user_makes_attempts() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        python = python_for_everybody(place / "packages")
+        if python is None:
+            pytest.skip("no Python of this version that an ordinary user may run")
+        site = Site(place, [], {"sandbox": "auto"})
+        site.environ |= {"PYTHONPATH": str(place / "packages"), "TMPDIR": "/tmp"}
+        plays(site, "id -u; echo $RALPH_SANDBOX")
+        job = site.job()
+        subprocess.run(["chown", "-R", "65534:65534", site.home, site.remote.url], check=True)
+        with site.started(job, *NOBODY, python) as attempt:
+            attempt.lend()
+            told: Json = attempt.result()
+        assert "done" in told, told
+        subprocess.run(["chown", "-R", "0:0", site.remote.url], check=True)
+        assert site.files(site.found(job).work)["said"] == "65534\noverlay\n"

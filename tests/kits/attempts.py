@@ -19,6 +19,7 @@ from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.facts import Ended
 from ralph.kernel.turn import Order, Turn
+from ralph.processes.clock import boottime
 from ralph.testing.scripted_agent.install import install_agent
 
 Json = dict[str, Any]
@@ -26,18 +27,14 @@ PROGRAM = ("-m", "ralph.fleet.machine.attempt")
 PATIENCE = 60.0  # seconds, for a machine that has other things to do
 
 
-def boottime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Attempted:
     """An attempt that was started; nothing is lent to it yet."""
 
-    def __init__(self, site: "Site", job: Job | None, who: tuple[str, ...] = ()) -> None:
+    def __init__(self, site: "Site", job: Job | None, command: tuple[str, ...]) -> None:
         self.job, self.messages = job, list[Json]()
         self._rest = b""
         self.process = subprocess.Popen(
-            (*who, sys.executable, *PROGRAM),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -157,13 +154,14 @@ class Site:
         ref = ref_of(run, task, attempt)
         assert self.remote.put(ref, order)
         settings = {"agent": {"command": self.agent}, "sandbox": "direct", **self.settings}
-        settings = json.dumps({**settings, **how.pop("settings", {})})
-        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, settings)
+        told = json.dumps({**settings, **how.pop("settings", {})})
+        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, told)
         return Job(**{**asdict(job), **how})
 
     @contextmanager
-    def started(self, job: Job | None, *, who: tuple[str, ...] = ()) -> Iterator[Attempted]:
-        attempt = Attempted(self, job, who)
+    def started(self, job: Job | None, *python: str) -> Iterator[Attempted]:
+        """An attempt; `python` are the words before its module, where another is to run it."""
+        attempt = Attempted(self, job, (*(python or (sys.executable,)), *PROGRAM))
         try:
             yield attempt
         finally:
@@ -218,4 +216,3 @@ def gone(text: str, within: float = 10.0) -> bool:
             return False
         time.sleep(0.05)
     return True
-

@@ -218,9 +218,11 @@ class Host:
 class Machines:
     """So many machines on a switch, for the time of a `with`."""
 
-    def __init__(self, root: Path, count: int = 3) -> None:
-        """`root` is an empty directory for what the machines keep on disk."""
+    def __init__(self, root: Path, count: int = 3, programs: Sequence[Path] = ()) -> None:
+        """`root` is an empty directory for what the machines keep on disk; `programs` are more
+        directories that all of them see, where they are."""
         self.root = root
+        self._programs = (ROOT, sys.prefix, sys.base_prefix, *programs)
         self.shared = root / "shared"
         self.switch = Host("switch", _SWITCH, root / "switch")
         self.hosts = [Host(f"host{n}", n, root / f"host{n}") for n in range(1, count + 1)]
@@ -248,7 +250,7 @@ class Machines:
     def _begin(self) -> None:
         home = os.path.realpath(os.path.expanduser("~"))
         covered = [*map(os.path.realpath, ("/tmp", "/var/tmp", "/home", "/run")), home]
-        programs = dict.fromkeys(map(str, (ROOT, sys.prefix, sys.base_prefix)))
+        programs = dict.fromkeys(map(str, self._programs))
         kept = [p for p in programs if any(Path(p).is_relative_to(c) for c in covered)]
         self._stack.callback(self.switch.end)
         script = _SWITCH_BEGINS.format(switch=self.switch.address) + _STAY

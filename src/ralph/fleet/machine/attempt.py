@@ -18,8 +18,9 @@ from ralph.files.safe_open import create, read_or_nothing
 from ralph.fleet import trees
 from ralph.fleet.machine import cache as caches
 from ralph.fleet.machine import taking
+from ralph.fleet.machine.holding import mark
 from ralph.fleet.machine.pipe import CutOffError, HopelessError, Leash, Voice
-from ralph.fleet.machine.run_dirs import made, name_of
+from ralph.fleet.machine.run_dirs import made
 from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.fleet.port import Job
 from ralph.git.branch import branch_of
@@ -50,7 +51,7 @@ class Attempt:
 
     def __init__(self, job: Job, leash: Leash, voice: Voice, environ: Mapping[str, str]) -> None:
         self._job, self._leash, self._voice = job, leash, voice
-        self._environ = {**environ, "RALPH_RUN": name_of(job)}
+        self._environ = {**environ, "RALPH_RUN": mark(job)}
 
     def made(self) -> str:
         """The commit of its result; nothing of it lives when that is known."""
@@ -59,10 +60,10 @@ class Attempt:
         with ExitStack() as stack:
             run_dir = stack.enter_context(made(job, environ))
             cache = stack.enter_context(caches.opened(environ, job.remote))
-            slot = stack.enter_context(cache.slot(name_of(job)))
+            slot = stack.enter_context(cache.slot(mark(job)))
             # The keeper ends what is left before anybody else can have the tree.
             grace = loaded.settings.end_grace
-            start = stack.enter_context(keeping(None, grace, run=name_of(job)))
+            start = stack.enter_context(keeping(None, grace, run=mark(job)))
             found, slot = self._laid_out(cache, slot, start)
             plan = taking.plan_of(loaded, slot.workspace, environ, run_dir, cache.trees)
             place = taking.place_of(plan, run_dir, start, self._voice, stack)

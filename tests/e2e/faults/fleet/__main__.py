@@ -1,5 +1,5 @@
-"""`make faults`: kill and cut off the parts of fleets at work, many times; what is left, and has each
-task landed exactly once, by one agent at a time?"""
+"""`make faults`: kill and cut off the parts of fleets at work, many times. What is left, and has
+each task landed exactly once, by one agent at a time?"""
 
 import argparse
 import random
@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from faults.fleet.rounds import CUT, ROUTES, Outcome, played
+from faults.fleet.stage import install
 from kits.machines.network import UnableError
 
 _EPILOG = """examples:
@@ -37,7 +38,8 @@ def main(words: list[str]) -> int:
     """Do as the command line asks; the exit code."""
     wishes = _read(words)
     try:
-        outcomes = list(_all_played(wishes))
+        with tempfile.TemporaryDirectory(prefix="ralph-fleet-") as place:
+            outcomes = list(_all_played(wishes, install(Path(place))))
     except UnableError as error:
         print(f"faults: {error}", file=sys.stderr)
         return 2
@@ -70,7 +72,7 @@ def _read(words: list[str]) -> argparse.Namespace:
     return wishes
 
 
-def _all_played(wishes: argparse.Namespace) -> Iterator[Outcome]:
+def _all_played(wishes: argparse.Namespace, packages: Path) -> Iterator[Outcome]:
     """Runs until everything was done so often; what a run has no time for is done to another."""
     chance = random.Random(wishes.seed)
     left = Counter(wishes.routes[n % len(wishes.routes)] for n in range(wishes.kills))
@@ -84,7 +86,7 @@ def _all_played(wishes: argparse.Namespace) -> Iterator[Outcome]:
                     hand = chance.sample([*left.elements()], min(_HAND, left.total()))
                     left -= Counter(hand)
                     seed += 1
-                    dealt[pool.submit(_kept_if_wrong, seed, hand, wishes.tasks)] = hand
+                    dealt[pool.submit(_kept_if_wrong, packages, seed, hand, wishes.tasks)] = hand
                 for future in wait(dealt, return_when=FIRST_COMPLETED).done:
                     outcome = future.result()
                     left += Counter(dealt.pop(future)) - outcome.done
@@ -94,11 +96,11 @@ def _all_played(wishes: argparse.Namespace) -> Iterator[Outcome]:
             pool.shutdown(cancel_futures=True)
 
 
-def _kept_if_wrong(seed: int, hand: list[str], tasks: int) -> Outcome:
+def _kept_if_wrong(packages: Path, seed: int, hand: list[str], tasks: int) -> Outcome:
     root = Path(tempfile.mkdtemp(prefix=f"ralph-fleet-{seed}-"))
     outcome = Outcome(seed, wrong=["it was not played"])
     try:
-        outcome = played(root, seed, hand, tasks)
+        outcome = played(root, packages, seed, hand, tasks)
     finally:
         if outcome.wrong:
             outcome.wrong.append(f"see {root}")

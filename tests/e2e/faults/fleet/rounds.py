@@ -139,10 +139,10 @@ ROUTES: Mapping[str, Callable[[Round], bool]] = {
 }
 
 
-def played(root: Path, seed: int, routes: Sequence[str], tasks: int) -> Outcome:
+def played(root: Path, packages: Path, seed: int, routes: Sequence[str], tasks: int) -> Outcome:
     """One run in an empty directory, with the same chances for the same seed."""
     outcome, began = Outcome(seed), time.monotonic()
-    with staged(root, tasks) as stage:
+    with staged(root, tasks, packages) as stage:
         Round(stage, random.Random(seed), outcome).play(routes)
         try:
             stage.await_idle()

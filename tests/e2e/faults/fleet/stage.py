@@ -2,21 +2,21 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kits.machines.checking import objections
 from kits.machines.life import LifeLog
-from kits.machines.network import AGENT, USER_HOME, Host, Machines, Process, await_that
+from kits.machines.network import AGENT, ROOT, USER_HOME, Host, Machines, Process, await_that
 
 LEASE = 5
 PORT = 8786
 PROJECT = f"{USER_HOME}/project"
-PATIENCE = 120.0  # seconds for a run to come to its end
 RALPH = (sys.executable, "-m", "ralph")
 _WHO = "[user]\n\tname = Dev\n\temail = dev@localhost\n[init]\n\tdefaultBranch = main\n"
 _TRAILER = "--format=%(trailers:key=Ralph-Task,valueonly)"
@@ -26,13 +26,13 @@ class Stage:
     """The first machine has the project and the run, the second the scheduler and a worker, the
     third another worker; a remote is on the switch."""
 
-    def __init__(self, machines: Machines, life: LifeLog, tasks: int) -> None:
+    def __init__(self, machines: Machines, life: LifeLog, tasks: int, packages: Path) -> None:
         self.machines, self.life = machines, life
+        self._environment = {"PYTHONPATH": str(packages)}
         self.first, self.second, self.third = machines.hosts
         self.tasks = [f"T-{n}" for n in range(1, tasks + 1)]
         self.address = f"tls://{self.second.address}:{PORT}"
         self.processes: dict[str, Process] = {}
-        self.ends: list[int] = []  # exit codes of the run's processes
 
     def prepare(self) -> None:
         """Make certificates, the remote and the project."""
@@ -86,7 +86,7 @@ class Stage:
         with (self.machines.root / f"{name}.log").open("ab") as log:
             log.write(f"--- {time.monotonic():.3f} ralph {' '.join(words)}\n".encode())
             log.flush()
-            process = host.run((*RALPH, *words), cwd=cwd, stdout=log, stderr=log)
+            process = host.run((*RALPH, *words), self._environment, cwd=cwd, stdout=log, stderr=log)
         self.processes[name] = process
 
     def said(self, name: str) -> str:
@@ -154,11 +154,26 @@ class Stage:
         yield from (f"remote {ref}" for ref in said.split() if ref != "refs/heads/main")
 
 
+def install(place: Path, edits: Mapping[str, tuple[str, str]] = {}) -> Path:
+    """Copy Ralph to an empty directory, as it is now but for these edits; what to put on the path.
+    An edit of a module replaces a text that is in it once."""
+    unwanted = shutil.ignore_patterns("__pycache__")
+    copied = shutil.copytree(ROOT / "src" / "ralph", place / "ralph", ignore=unwanted)
+    for name, (old, new) in edits.items():
+        text = (copied / name).read_text("utf-8")
+        assert text.count(old) == 1, f"{name} has changed: {old}"
+        (copied / name).write_text(text.replace(old, new), "utf-8")
+    _quietly(sys.executable, "-m", "compileall", "-q", str(place))
+    return place
+
+
 @contextmanager
-def staged(root: Path, tasks: int) -> Iterator[Stage]:
-    """A stage in an empty directory."""
-    with Machines(root) as machines, LifeLog(machines.shared, root / "life.log") as life:
-        stage = Stage(machines, life, tasks)
+def staged(root: Path, tasks: int, packages: Path) -> Iterator[Stage]:
+    """A stage in an empty directory, for a Ralph that was installed."""
+    with ExitStack() as stack:
+        machines = stack.enter_context(Machines(root, programs=[packages]))
+        life = stack.enter_context(LifeLog(machines.shared, root / "life.log"))
+        stage = Stage(machines, life, tasks, packages)
         stage.prepare()
         yield stage
 
