@@ -44,7 +44,7 @@ def test_a_worker_waits_for_its_scheduler_and_comes_back(tmp_path: Path) -> None
     worker.has_said(f"w: at {address}, 3 slots.")
     assert [(one["name"], one["slots"]) for one in workers(address)] == [("w", 3)]
     assert first.end() == 0
-    worker.has_said("Attempts under way go on while their leases hold.")
+    worker.has_said("w: waits for a scheduler", times=2)
     Up(tmp_path / "second", "--port", str(port), workers=0)
     worker.has_said(f"w: at {address} again.")
     until(lambda: len(workers(address)) == 1)
