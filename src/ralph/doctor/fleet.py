@@ -162,7 +162,10 @@ def _machine(wanted: Wanted, worker: "Worker", told: "Told | Exception") -> Iter
     else:
         yield problem("git", f"not on PATH at {host}", f"Install git on {host}")
     yield _agent(wanted.agent, told, host)
-    if wanted.sandbox and wanted.sandbox != "direct":
+    if wanted.sandbox == "direct":
+        found = f"none: agents can use what {host} may do with this fleet"
+        yield warning("sandbox", found, "Contain them: --sandbox")
+    else:
         found = told.get("sandbox") or {}
         if found.get("name"):
             yield ok("sandbox", str(found["name"]))
