@@ -110,6 +110,14 @@ def test_no_address_without_tls_but_this_machine(words: tuple[str, ...]) -> None
     assert "tls://192.0.2.1:8786" in done.stderr
 
 
+def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    up = Up(tmp_path / "said", "--host", "::1")
+    assert up.address.startswith("tcp://[::1]:")
+    assert [one["address"][:12] for one in workers(up.address)] == ["tcp://[::1]:"]
+
+
 def test_no_scheduler_for_others_without_tls() -> None:
     done = ralph("fleet", "up", "--host", "0.0.0.0")
     assert done.returncode == 2

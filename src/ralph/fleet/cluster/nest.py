@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph.errors import RalphError
-from ralph.fleet.cluster.dask_nodes import FleetScheduler, configure, plainly
+from ralph.fleet.cluster.dask_nodes import FleetScheduler, configure, interface_of, plainly
 from ralph.fleet.cluster.plan import Plan
 from ralph.fleet.cluster.scratch import scratch
 from ralph.fleet.cluster.worker import PATIENCE, Post, work
@@ -26,6 +26,7 @@ from ralph.fleet.security import (
     Address,
     address_of,
     certificates_in,
+    is_loopback,
     security_from,
     tls_directory,
 )
@@ -125,6 +126,11 @@ class Nest:
             self._place = address_of(more)
             os.write(1, f"{self._place}\n".encode())
             self._tell(f"[ralph] {self._next()}")
+            if not is_loopback(host := self._plan.host) and is_loopback(
+                found := interface_of(host)
+            ):
+                told = f"{host} is {found} on this machine, which no other reaches"
+                self._tell(f"[ralph] {told}. Give another: --host ADDRESS")
             for number in range(1, self._plan.workers + 1):
                 name = f"{self._plan.name}-{number}"
                 self._members.append(Member(name, partial(self._work, name)))
@@ -229,7 +235,7 @@ async def _serve(place: Address, security: "Security | None", say: Callable[[str
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
         scheduler = await FleetScheduler.at(place, security)
-    except OSError as error:
+    except (OSError, ValueError, RuntimeError) as error:
         say(f"failed {plainly(error)}")
         return 1
     found = address_of(scheduler.address)

@@ -63,9 +63,10 @@ def _refuse_taken(host: str, port: int) -> None:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{where}: {error}", "Name an address of this machine.") from error
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{where}: {why}", "Name an address of this machine.") from error
     with (
-        failing(where, "Take another: --port 0 is any that is free"),
+        failing(where, "Name an address of this machine, and a port: --port 0 is any that is free"),
         socket.socket(family, kind, number) as probe,
     ):
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
