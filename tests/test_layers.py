@@ -59,7 +59,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "files": ("yaml",),
-    "fleet": ("distributed", "msgspec"),
+    "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),
     "loops": ("msgspec",),
     "notify": ("apprise",),

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_nothing_outlives_a_kill(tmp_path: Path, whom: str) -> None:
     left_by(up)
     up.below()
     os.kill({"up": up.process.pid, "nest": up.nest(), "keeper": up.keeper()}[whom], signal.SIGKILL)
-    assert up.process.wait(30) != 0
+    assert up.process.wait(120) != 0
     until(up.is_gone)
     again = Up(tmp_path / "again", workers=0)
     assert len(scratch()) == 1, "what a killed fleet left is removed by the next"
@@ -117,3 +118,12 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert f"cannot listen at 127.0.0.1, port {port}: Address already in use" in done.stderr
     assert "--port 0" in done.stderr
+
+
+@pytest.mark.parametrize("late", [0.1, 0.3, 0.5])
+def test_asked_to_end_while_it_starts(tmp_path: Path, late: float) -> None:
+    starting = Started(tmp_path / "said", "up")
+    time.sleep(late)
+    assert starting.end(signal.SIGTERM) in (0, 130)
+    assert starting.is_gone()
+    assert "Traceback" not in starting.said.read_text()

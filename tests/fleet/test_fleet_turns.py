@@ -36,6 +36,7 @@ class World:
     remote: Path
     machines: list[Machine] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
+    again: list[bool] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     seen: list[AgentEvent] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
@@ -43,8 +44,9 @@ class World:
     prepared: int = 0
 
     # the executor
-    def submit(self, job: Job) -> Job:
+    def submit(self, job: Job, *, again: bool = False) -> Job:
         self.jobs.append(job)
+        self.again.append(again)
         return job
 
     def events(self, handle: Job, wait: float) -> Sequence[Event]:
@@ -233,6 +235,7 @@ def test_a_run_that_goes_on_submits_the_same_attempt(world: World, *, pushed: bo
     turns = world.turns(1, sent)
     assert not turns.take_turn(ORDER, quiet).failed
     assert [job.key for job in world.jobs] == [world.jobs[0].key] * 2
+    assert world.again == [False, pushed]
 
 
 def test_what_no_machine_can_do_is_no_turn(world: World) -> None:

@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.facts import Ended
 from ralph.kernel.turn import Order, Turn
+from ralph.processes.clock import boottime
 from ralph.testing.scripted_agent.install import install_agent
 
 Json = dict[str, Any]
@@ -26,19 +27,14 @@ PROGRAM = ("-m", "ralph.fleet.machine.attempt")
 PATIENCE = 60.0  # seconds, for a machine that has other things to do
 
 
-def boottime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Attempted:
     """An attempt that was started; nothing is lent to it yet."""
 
-    def __init__(self, site: "Site", job: Job | None, who: tuple[str, ...] = ()) -> None:
+    def __init__(self, site: "Site", job: Job | None, command: tuple[str, ...]) -> None:
         self.job, self.messages = job, list[Json]()
         self._rest = b""
-        python = who_can_run(who)
         self.process = subprocess.Popen(
-            (*who, python, *PROGRAM),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -77,7 +73,8 @@ class Attempted:
 
     def result(self) -> Json:
         """Its last word, once it has ended."""
-        while self._hear(PATIENCE):
+        assert self.process.stdout
+        while not self.process.stdout.closed and self._hear(PATIENCE):
             pass
         self.process.wait(PATIENCE)
         return self.messages[-1] if self.messages else {}
@@ -148,21 +145,23 @@ class Site:
         order = make_order(
             self.work.repository,
             Order(text, 1, dollars=how.pop("dollars", None)),
-            self.work.head(),
-            self.work.tree(),
-            listed,
+            head=self.work.head(),
+            work=self.work.tree(),
+            task_list=listed,
+            inside=how.pop("inside", ""),
         )
         run = how.pop("run", "20261119-120000-abcd")
         ref = ref_of(run, task, attempt)
         assert self.remote.put(ref, order)
         settings = {"agent": {"command": self.agent}, "sandbox": "direct", **self.settings}
-        settings = json.dumps({**settings, **how.pop("settings", {})})
-        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, settings)
+        told = json.dumps({**settings, **how.pop("settings", {})})
+        job = Job(__version__, run, task, attempt, ref, order, self.remote.url, 30.0, told)
         return Job(**{**asdict(job), **how})
 
     @contextmanager
-    def started(self, job: Job | None, *, who: tuple[str, ...] = ()) -> Iterator[Attempted]:
-        attempt = Attempted(self, job, who)
+    def started(self, job: Job | None, *python: str) -> Iterator[Attempted]:
+        """An attempt; `python` are the words before its module, where another is to run it."""
+        attempt = Attempted(self, job, (*(python or (sys.executable,)), *PROGRAM))
         try:
             yield attempt
         finally:
@@ -197,11 +196,6 @@ class Site:
         }
 
 
-def who_can_run(who: tuple[str, ...]) -> str:
-    """A Python that this user may run."""
-    return sys.executable
-
-
 def naming(text: str) -> list[int]:
     """The processes that have this in their environment or their command line, without zombies."""
     found = []
@@ -222,7 +216,3 @@ def gone(text: str, within: float = 10.0) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def settings_of(**told: object) -> Mapping[str, object]:
-    return told

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from ralph.processes.keeper_main import descendants
 
 Json = dict[str, Any]
-_PATIENCE = 30.0
+_PATIENCE = 120.0  # a machine may be very busy
 
 
 def ralph(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
     words = [sys.executable, "-m", "ralph", *arguments]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE, check=False)
 
 
 def until(there: Callable[[], object]) -> None:
@@ -116,4 +116,4 @@ class Up(Started):
 
     @staticmethod
     def _is_nest(pid: int) -> bool:
-        return "cluster.nest" in command_line(pid)
+        return "cluster.begin" in command_line(pid)

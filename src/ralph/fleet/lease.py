@@ -11,9 +11,7 @@ from ralph.kernel.value import replace, value
 
 RATE = 0.02  # by how much one of the two clocks may run faster
 SLACK = 1.0  # seconds more, for whoever waits
-LEAST = 5.0  # seconds of a lease
-_ENDING = 10.0  # seconds at most in which a machine ends an attempt by asking
-_KILLING = 2.0  # the same by force
+_KILLING = 2.0  # seconds at most in which a machine ends an attempt by force
 
 
 @value
@@ -35,16 +33,9 @@ class Held:
         """True if nothing of the attempt may be alive; one that was never granted has nothing."""
         return self.until is not None and now >= self.until
 
-    def is_ending(self, now: float) -> bool:
-        """True if it is time to end the attempt, so that it has ended when the lease is over."""
-        return self._is_within(min(self.seconds / 2, _ENDING), now)
-
     def is_killing(self, now: float) -> bool:
-        """True if it is time to end it by force."""
-        return self._is_within(min(self.seconds / 5, _KILLING), now)
-
-    def _is_within(self, seconds: float, now: float) -> bool:
-        return self.until is not None and now >= self.until - seconds
+        """True if it is time to end the attempt by force, so that it has ended when it is over."""
+        return self.until is not None and now >= self.until - min(self.seconds / 5, _KILLING)
 
 
 @value

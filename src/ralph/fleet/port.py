@@ -108,9 +108,9 @@ class Executor(Protocol):
     """Has attempts made, somewhere. Every method may be called by any thread, and none raises for
     what happens elsewhere: that is an event."""
 
-    def submit(self, job: Job) -> Handle:
-        """Have it made, once. One of that key that is under way somewhere, or that nobody has asked
-        for since it ended, is taken up: so a run goes on that was killed."""
+    def submit(self, job: Job, *, again: bool = False) -> Handle:
+        """Have it made, once. `again`: an earlier process of this run may have submitted it. If it
+        is under way somewhere, or nobody has asked for it since it ended, it is taken up."""
 
     def events(self, handle: Handle, wait: float) -> Sequence[Event]:
         """What has happened since the last call; empty if it is nothing for `wait` seconds."""

@@ -6,11 +6,12 @@ Whoever reaches a scheduler can have commands run on every worker, so there is n
 import ipaddress
 import os
 import re
+import socket
 import ssl
 import stat
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralph.errors import ConfigError, failing
 from ralph.kernel.value import value
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 PAGE = "docs/how-to/fleet.md"
 USUAL_PORT = 8786
-_MAKE = f"How a team makes certificates: {PAGE}"
+MAKE = f"How a team makes certificates: {PAGE}"
 _PLACE = os.path.join("ralph", "fleet")  # in the user's configuration
 _FORM = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?"
@@ -28,6 +29,7 @@ _FORM = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?/?"
 )
 _MOST_PORTS = 65535
+_PATIENCE = 5.0  # seconds
 _STEPS = 8  # of a handshake, at most
 
 
@@ -64,6 +66,10 @@ class Certificate:
     names: tuple[str, ...]  # hosts and addresses that it is for
     expires: float
 
+    def is_for(self, host: str) -> bool:
+        """True if the host is among its names."""
+        return host in self.names or f"*.{host.partition('.')[2]}" in self.names
+
 
 def require_extra() -> None:
     """ConfigError where Dask is not installed."""
@@ -92,7 +98,7 @@ def address_of(text: str) -> Address:
         why = "anybody who reaches it could have commands run there"
         raise ConfigError(
             f"{text} is not on this machine and has no TLS: {why}",
-            f"Use certificates and {likely}. {_MAKE}",
+            f"Use certificates and {likely}. {MAKE}",
         )
     return Address(scheme, host, port)
 
@@ -134,11 +140,13 @@ def certificates_in(directory: str) -> Certificates:
         if not os.path.isfile(path):
             words = "tls:// needs ca.pem, cert.pem and key.pem"
             raise ConfigError(
-                f"{words}; there is no {path}", f"Name their place: --tls DIR. {_MAKE}"
+                f"{words}; there is no {path}", f"Name their place: --tls DIR. {MAKE}"
             )
-    with failing(f"cannot read {files.key}", "It must be yours."):
-        with open(files.key, encoding="latin-1") as file:
-            mode, text = os.fstat(file.fileno()).st_mode, file.read(1 << 20)
+    with (
+        failing(f"cannot read {files.key}", "It must be yours."),
+        open(files.key, encoding="latin-1") as file,
+    ):
+        mode, text = os.fstat(file.fileno()).st_mode, file.read(1 << 20)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(f"others can read {files.key}", f"Try: chmod 600 {files.key}")
     if "ENCRYPTED" in text:  # OpenSSL would ask at the terminal
@@ -166,7 +174,7 @@ def security_from(files: Certificates) -> "Security":
 
 def examine(files: Certificates, security: "Security") -> Certificate:
     """Shake hands with ourselves, in memory: what a fleet would refuse is refused here."""
-    remedy = f"Make them again. {_MAKE}"
+    remedy = f"Make them again. {MAKE}"
     try:
         here = security.get_connection_args("client")["ssl_context"]
         there = security.get_listen_args("scheduler")["ssl_context"]
@@ -178,11 +186,25 @@ def examine(files: Certificates, security: "Security") -> Certificate:
         why = getattr(error, "reason", None) or error.strerror or str(error)
         words = why.replace("_", " ").lower()
         raise ConfigError(f"{files.cert} with its key is not usable: {words}", remedy) from error
+    return _certificate(told)
+
+
+def certificate_at(place: Address, security: "Security") -> Certificate:
+    """The certificate that a scheduler shows; OSError where none is there, or none that is good."""
+    context = security.get_connection_args("client")["ssl_context"]
+    with (
+        socket.create_connection((place.host, place.port), timeout=_PATIENCE) as raw,
+        context.wrap_socket(raw) as there,
+    ):
+        return _certificate(there.getpeercert() or {})
+
+
+def _certificate(told: dict[str, Any]) -> Certificate:
     names = tuple(name for _, name in told.get("subjectAltName", ()))
     return Certificate(names, float(ssl.cert_time_to_seconds(told["notAfter"])))
 
 
-def _handshake(here: ssl.SSLContext, there: ssl.SSLContext) -> dict[str, object]:
+def _handshake(here: ssl.SSLContext, there: ssl.SSLContext) -> dict[str, Any]:
     """The certificate of the other end, as ours has proved it."""
     out, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = here.wrap_bio(back, out)

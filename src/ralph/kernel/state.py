@@ -153,6 +153,11 @@ class RunState:
         return self.has_ended or (self.paused and self.phase is Phase.OPENING)
 
     @property
+    def trying(self) -> facts.Sent | None:
+        """The attempt of a turn that may be under way elsewhere, or has not landed."""
+        return self.attempt if self.phase in (Phase.TURN, Phase.CLOSING) else None
+
+    @property
     def at_work(self) -> frozenset[str]:
         return frozenset(sent.assignment.task for sent in self.crew)
 

@@ -27,6 +27,7 @@ _PLACES = (  # files and directories at home
     *(".vault-token", ".config/op", ".password-store", ".local/share/keyrings", ".config/rclone"),
     *(".pgpass", ".my.cnf", ".kaggle", ".cache/huggingface/token", ".huggingface/token"),
     *(".mozilla", ".config/google-chrome", ".config/chromium"),  # cookies are logins too
+    ".config/ralph",  # the key of a fleet, the token of the web
     ".dclaude_state",  # of sandboxes that are machines of their own
 )
 _MOVED = {  # variable -> what it moves; each may lie elsewhere, beside or instead

@@ -1,14 +1,18 @@
-"""Several tasks at once with the real claude and codex: worktrees, in place and in the overlay."""
+"""Several tasks at once with the real claude and codex: in worktrees, in place and in the overlay,
+and on the machines of a fleet, of which two are here."""
 
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
 from agents.clis import OWN, Json
-from agents.real_agents import Run, World
+from agents.real_agents import PATIENCE, Run, World
 from kits.sandbox.stage import overlay_is_usable
 from ralph.testing.scripted_model.script import Script
 
@@ -18,17 +22,44 @@ IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine al
 pytestmark = [
     pytest.mark.agents,
     pytest.mark.parametrize("kind", ["claude", "codex", OWN]),
-    pytest.mark.parametrize("where", ["in-place", pytest.param("overlay", marks=IN_OVERLAY)]),
+    pytest.mark.parametrize(
+        "where", ["in-place", *(pytest.param(w, marks=IN_OVERLAY) for w in ("overlay", "fleet"))]
+    ),
 ]
+RALPH = (sys.executable, "-m", "ralph")
+
+
+@contextmanager
+def fleet(world: World) -> Iterator[str]:
+    """The address of a fleet of two workers. Their own environment pays."""
+    environment = {**world.environment(), **world.cli.env(world.model.url)}
+    command = (*RALPH, "fleet", "up", "--workers", "2")
+    with open(world.root / "fleet", "wb") as err:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=err)
+    world.started.append(process)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().decode().strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=PATIENCE)
+        process.stdout.close()
 
 
 def work(world: World, where: str, *names: str) -> Run:
-    """Run `ralph tasks run --parallel 3 --json` over these tasks to its end."""
+    """Run `ralph tasks run --json` over these tasks to its end."""
+    if where != "fleet":
+        return worked(world, where, names, "--parallel", "3")
+    with fleet(world) as address:
+        return worked(world, "overlay", names, "--fleet", address)
+
+
+def worked(world: World, where: str, names: tuple[str, ...], *flags: str) -> Run:
     lines = (json.dumps({"id": name, "title": f"It is {name}"}) for name in names)
     (world.repo / ".ralph" / "tasks.jsonl").write_text("".join(f"{line}\n" for line in lines))
     model = urlsplit(world.model.url).netloc
     place = ("--no-sandbox",) if where == "in-place" else ("--sandbox", where, "--network", model)
-    command = (sys.executable, "-m", "ralph", "tasks", "run", "--parallel", "3", "--json", *place)
+    command = (*RALPH, "tasks", "run", "--json", *flags, *place)
     with open(world.root / "out", "wb") as out, open(world.root / "err", "wb") as err:
         process = subprocess.Popen(
             command, cwd=world.repo, env=world.environment(), stdout=out, stderr=err

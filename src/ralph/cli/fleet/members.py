@@ -40,7 +40,7 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
     from ralph.fleet.cluster.up import up as begin
 
     environ = dict(os.environ)
-    plan = planned(host, port, workers, slots, tls, environ)
+    plan = planned(host, port, workers=workers, slots=slots, tls=tls, environ=environ)
     return begin(plan, environ, partial(_write, 1), partial(_write, 2))
 
 

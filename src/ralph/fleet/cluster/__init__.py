@@ -1,5 +1,5 @@
-"""The machines of a fleet: a scheduler, its workers, and questions to them. Dask distributed does the
-dispatching (ADR 47); only what is imported lazily here knows it.
+"""The machines of a fleet: a scheduler, its workers, and questions to them. Dask distributed does
+the dispatching (ADR 47); `dask_nodes` is where it is taken in hand.
 
-Public: `up`, `worker`, `asking`, `checking`.
+Public: `up`, `worker`, `asking`, `probe`.
 """

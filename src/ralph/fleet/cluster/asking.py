@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.on_worker import Told
+from ralph.fleet.place import LOCAL, NONE
 from ralph.fleet.security import Address, address_of, security_of
 from ralph.kernel.value import replace, value
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _T = TypeVar("_T")
-_CONNECT = 3.0  # seconds
-_ANSWER = 5.0
+_CONNECT = 8.0  # seconds
+_ANSWER = 8.0
 
 
 @value
@@ -37,7 +39,7 @@ class Worker:
     @property
     def names(self) -> frozenset[str]:
         """All that people may call it by."""
-        return frozenset((self.name, self.address, str(self.told.get("host", self.name))))
+        return frozenset((self.name, self.address, str(self.told.get("hostname", self.name))))
 
     def heard(self, answer: "Told | Exception") -> "Worker":
         """The same after one more answer."""
@@ -52,10 +54,10 @@ class Worker:
     def as_dict(self) -> Told:
         return {
             "name": self.name,
-            "host": self.told.get("host"),
+            "host": self.told.get("hostname"),
             "address": self.address,
             "slots": self.slots,
-            "version": self.told.get("ralph"),
+            "version": self.told.get("version"),
             "draining": self.draining,
             "attempts": self.attempts,
             "trouble": self.trouble or None,
@@ -93,10 +95,15 @@ class Fleet:
         answer: _T | Exception = said.get(worker, LookupError("it has left"))
         return answer
 
-    async def workers(self, question: Callable[[], Told] = on_worker.about) -> list[Worker]:
+    async def workers(self) -> list[Worker]:
         """Every worker with its own answer, by name."""
         known = await self.addresses()
-        answers = await self.ask(list(known), question)
+        begun = time.time()
+        answers = await self.ask(list(known), on_worker.about)
+        middle = (begun + time.time()) / 2
+        for answer in answers:  # how far its clock is from ours
+            if not isinstance(answer, Exception):
+                answer["apart"] = float(answer.get("time", middle)) - middle
         found = [
             Worker(
                 name=str(told.get("name", "")),
@@ -117,7 +124,7 @@ def visit(
     act: Callable[[Fleet], Awaitable[_T]],
 ) -> _T:
     """Do something with the fleet at that address; ConfigError if none answers."""
-    if not address or address == "local":
+    if not address or address in (LOCAL, NONE):
         raise ConfigError(
             "no fleet is named",
             "Name it: --fleet ADDRESS, or the setting fleet.address. Start one: ralph fleet up",

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import dask
-from distributed import Scheduler, Status, Worker
+from distributed import Scheduler, Worker
 
 from ralph.fleet.security import Address
 
 if TYPE_CHECKING:
     from distributed import Security
 
+_PATIENCE = 8.0  # seconds
 _MEMORY = ("target", "spill", "pause", "terminate")  # an attempt is no data of Dask's
 
 
@@ -63,11 +64,6 @@ class FleetWorker(Worker):  # type: ignore[misc]
         told: str | None = await super().close(timeout, **{**more, "executor_wait": False})
         return told
 
-    def take_no_more(self) -> None:
-        """Have the scheduler send nothing new; what is here goes on."""
-        if self.status == Status.running:
-            self.status = Status.paused
-
     @staticmethod
     def of(
         place: Address,
@@ -114,7 +110,10 @@ async def is_there(place: Address, security: "Security | None") -> str:
 
     given = security.get_connection_args("worker") if security else {}
     try:
-        comm = await connect(str(place), timeout=3, **given)
+        knocks = asyncio.open_connection(place.host, place.port)
+        _, there = await asyncio.wait_for(knocks, _PATIENCE)  # Dask would try again and again
+        there.close()
+        comm = await connect(str(place), timeout=_PATIENCE, **given)
     except (TimeoutError, OSError) as error:
         return plainly(error)
     with suppress(Exception):

@@ -1,4 +1,4 @@
-"""`python -m ralph.fleet.cluster.nest`: the scheduler and the workers of `ralph fleet up`, below a
+"""`python -m ralph.fleet.cluster.begin`: the scheduler and the workers of `ralph fleet up`, below a
 keeper. Dask is imported once, and each of them is a fork of that; one that dies is forked again.
 
 Its standard input is the plan as JSON. The address is the first line that it prints.
@@ -77,6 +77,7 @@ class Nest:
             self._security = security_from(certificates_in(plan.directory))
         self._hears, self._says = os.pipe()
         self._asked = 0
+        self._up = False  # it has been
         self._orphans_due = 0.0
         self._ready: set[str] = set()
         self._members = [Member(_SCHEDULER, self._schedule)]
@@ -107,11 +108,14 @@ class Nest:
 
     def _heard(self, word: str, more: str) -> bool:
         """What a member has said; False when there can be no fleet."""
-        if word == "failed":
+        if word == "failed" and self._up:
+            self._tell(f"[ralph] the scheduler cannot listen at {self._place}: {more}")
+        elif word == "failed":
             self._tell(f"[ralph] cannot listen at {self._place}: {more}")
             self._tell("[ralph] Take another port: --port 0 is any that is free")
             return False
-        if word == "up" and len(self._members) == 1:
+        elif word == "up" and not self._up:
+            self._up = True
             self._place = address_of(more)
             os.write(1, f"{self._place}\n".encode())
             self._tell(f"[ralph] {self._next()}")
@@ -145,6 +149,7 @@ class Nest:
                 if member.pid == pid and not self._asked:
                     if words := member.died(status):
                         self._tell(f"[ralph] {words}")
+                    self._say_if_empty()
                     self._orphans_due = time.monotonic() + _ORPHANS
                 elif member.pid == pid:
                     member.pid = 0
@@ -155,6 +160,11 @@ class Nest:
             orphans = keeper_main.descendants(os.getpid(), spared)
             keeper_main.signal_all(orphans, signal.SIGKILL)
             self._orphans_due = time.monotonic() + _LOOK if orphans else 0.0
+
+    def _say_if_empty(self) -> None:
+        workers = self._members[1:]
+        if workers and all(worker.left for worker in workers):
+            self._tell("[ralph] No worker is left here. Ctrl+C ends the scheduler.")
 
     def _end(self) -> None:
         """Workers first: what they are at is ended, and whoever waits for it hears so."""
@@ -189,7 +199,8 @@ class Nest:
 
     def _work(self, name: str) -> int:
         scratch_of_it = os.path.join(self._directory, name)
-        post = Post(self._place, self._plan.slots, name, scratch_of_it)
+        os.makedirs(scratch_of_it, mode=0o700, exist_ok=True)
+        post = Post(self._place, self._plan.slots, name, scratch_of_it, parent=os.getppid())
 
         def tell(words: str) -> None:
             if name in self._ready or "drained" in words:
@@ -244,11 +255,8 @@ def _forked(body: Callable[[], int]) -> int:
 
 
 def main() -> int:
+    """Have the fleet of standard input, until we are asked to end."""
     plan = Plan(**json.load(sys.stdin))
     keeper_main.become_subreaper()
     with scratch(os.environ) as directory:
         return Nest(plan, directory).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,48 +3,35 @@
 Another version of Ralph may be there, so each function takes and gives what it did before, or more.
 """
 
-import importlib
 import os
-import socket
+import time
 from typing import Any
 
-import ralph
+from ralph.fleet.machine import relay
 
 Told = dict[str, Any]
 
 
-def about() -> Told:
+def about(dask_worker: Any = None) -> Told:  # noqa: ANN401  Dask gives its own, by that name
     """What this worker is, and what it is at."""
-    return {
-        "ralph": ralph.__version__,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        **_relay().about(),
-        "draining": draining(),
-        "attempts": under_way(),
-    }
+    now = time.time()
+    attempts = [
+        {**each, "seconds": round(max(0.0, now - each["since"]), 1)} for each in relay.under_way()
+    ]
+    return {**relay.about(dask_worker), "pid": os.getpid(), "time": now, "attempts": attempts}
 
 
-def under_way() -> list[Told]:
-    """The attempts that this worker is at."""
-    return list(_relay().under_way())
-
-
-def drain() -> Told:
+def drain(dask_worker: Any = None) -> Told:  # noqa: ANN401
     """Take no new attempt from now on."""
-    _relay().drain()
-    return about()
+    relay.drain(dask_worker)
+    return about(dask_worker)
 
 
 def draining() -> bool:
     """True once it takes no new attempt."""
-    return bool(_relay().about().get("draining"))
+    return bool(relay.about()["draining"])
 
 
 def is_drained() -> bool:
     """True once it takes no new attempt, and has none."""
-    return draining() and not under_way()
-
-
-def _relay() -> Any:  # noqa: ANN401
-    return importlib.import_module("ralph.fleet.machine.relay")
+    return draining() and not relay.under_way()

@@ -1,4 +1,4 @@
-"""Directories of a fleet's processes in the state directory: gone with them, or with the next one."""
+"""Directories of a fleet's processes, in the state directory: gone with them, or with the next."""
 
 import fcntl
 import os

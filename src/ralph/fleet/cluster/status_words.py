@@ -22,11 +22,11 @@ def lines(place: str, workers: Sequence[Worker]) -> Iterator[str]:
 
 def _head(worker: Worker) -> str:
     told, name = worker.told, clean(worker.name)
-    host = clean(str(told.get("host", "")))
+    host = clean(str(told.get("hostname", "")))
     parts = [f"{name} on {host}" if host else name, worker.address, counted(worker.slots, "slot")]
     if worker.trouble:
         return "  ".join((*parts, f"gives no answer: {clean(worker.trouble)}"))
-    parts.append(f"ralph {clean(str(told.get('ralph', '?')))}")
+    parts.append(f"ralph {clean(str(told.get('version', '?')))}")
     parts.append("draining" if worker.draining else "" if worker.attempts else "idle")
     return "  ".join(filter(None, parts))
 

@@ -1,6 +1,7 @@
 """`ralph fleet up`: a scheduler and its workers below a keeper, until Ctrl+C."""
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -15,12 +16,13 @@ from ralph.processes.signals import ending_by
 from ralph.runner.keeping import keeping
 
 _GRACE = 20.0  # seconds for all to end; attempts have 12
+_STATE = "RALPH_STATE_DIR"
 _KILLED = 128
 _Write = Callable[[bytes], object]
 
 
 def planned(
-    host: str, port: int, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
+    host: str, port: int, *, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
 ) -> Plan:
     """The plan of what was typed; ConfigError where others could have commands run."""
     require_extra()
@@ -39,7 +41,7 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
     """Have the fleet run until SIGINT or SIGTERM; the exit code. Nothing is left of it then, nor if
     we are killed."""
     _refuse_taken(plan.host, plan.port)
-    words = (sys.executable, "-P", "-m", "ralph.fleet.cluster.nest")
+    words = (sys.executable, "-P", "-m", "ralph.fleet.cluster.begin")
     stdin = json.dumps(asdict(plan)).encode()
     asked: list[int] = []
 
@@ -48,7 +50,7 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
 
     # Our own ears first: a signal that comes while it starts ends it too.
     with ending_by(lambda number, _: asked.append(number)), keeping(None) as start:
-        ended = start(Command(words, "/", environ, stdin), out, err).wait(watch)
+        ended = start(Command(words, "/", _lasting(environ), stdin), out, err).wait(watch)
     if ended.cut is not None:
         return 0
     if ended.code >= _KILLED:
@@ -65,7 +67,14 @@ def _refuse_taken(host: str, port: int) -> None:
         )[0]
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{where}: {error}", "Name an address of this machine.") from error
-    with failing(where, "Take another: --port 0 is any that is free"):
-        with socket.socket(family, kind, number) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+    with (
+        failing(where, "Take another: --port 0 is any that is free"),
+        socket.socket(family, kind, number) as probe,
+    ):
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
+
+
+def _lasting(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for another current directory."""
+    return {**environ, **{n: os.path.abspath(environ[n]) for n in (_STATE,) if environ.get(n)}}

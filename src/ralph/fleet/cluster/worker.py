@@ -1,7 +1,8 @@
-"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it is
-drained or asked to. Attempts are processes of their own, below it."""
+"""A worker of a fleet, in this process: it waits for its scheduler, serves it, and leaves when it
+is drained or asked to. Attempts are processes of their own, below it."""
 
 import asyncio
+import errno
 import os
 import signal
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.dask_nodes import FleetWorker, configure, is_there, plainly
+from ralph.fleet.machine import relay
 from ralph.fleet.security import Address
 from ralph.kernel.value import value
 from ralph.processes import keeper_main
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
     from distributed import Security
 
 PATIENCE = 12.0  # seconds in which attempts end by themselves; a cancel takes 10 at most
+_HEARD = 1.0  # seconds in which whoever waits for an attempt hears that it has ended
+_TICK = 0.05
 _LOOK = 0.3  # seconds between looks whether it is drained
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks for a scheduler
+_NO_TRUST = ("certificate", "alert", "ssl")  # in the words of an error
 _TAKEN = "name taken"
 _NAMESAKE = 15.0  # seconds in which a scheduler sees that a worker of that name is gone
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,12 +42,14 @@ class Post:
     name: str
     scratch: str
     port: int = 0
+    parent: int = 0  # a process that it does not outlive; 0: it may outlive who started it
 
 
 def work(post: Post, security: "Security | None", tell: Tell, ready: Tell = lambda _: None) -> int:
     """Serve until a signal, or until it is drained; the exit code. Nothing is left of it then."""
     configure(post.scratch)
     keeper_main.become_subreaper()
+    os.chdir(post.scratch)  # no module of a project is taken for one of ours
     return asyncio.run(_Worker(post, security, tell, ready).serve())
 
 
@@ -53,7 +60,6 @@ class _Worker:
         self._post, self._security, self._tell, self._ready = post, security, tell, ready
         self._ended = asyncio.Event()
         self._hurry = False
-        self._parent = os.getppid()
 
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
@@ -67,9 +73,11 @@ class _Worker:
                 await self._end_attempts()
         finally:
             serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await serving
-        keeper_main.sweep(patience=PATIENCE)
+            try:
+                with suppress(asyncio.CancelledError):
+                    await serving
+            finally:
+                keeper_main.sweep(patience=PATIENCE)
         return 0
 
     def _end(self) -> None:
@@ -89,13 +97,16 @@ class _Worker:
         known = False
         while not on_worker.is_drained():
             await self._reach(back=known)
-            worker = await self._joined()
+            if (worker := await self._joined(back=known)) is None:
+                continue
             at = f"{self._post.name}: at {self._post.place}"
             slots = "1 slot" if self._post.slots == 1 else f"{self._post.slots} slots"
             self._tell(f"{at} again." if known else f"{at}, {slots}.")
             if not known:
                 self._ready(self._post.name)
             known = True
+            if on_worker.draining():  # while it was away
+                on_worker.drain(worker)
             try:
                 await self._until_over(worker)
             finally:
@@ -107,7 +118,7 @@ class _Worker:
         told, pauses = "", iter(_PAUSES)
         place, pause = self._post.place, 0.0
         while why := await is_there(place, self._security):
-            if "certificate" in why.lower():
+            if not back and any(word in why.lower() for word in _NO_TRUST):
                 raise ConfigError(
                     f"{place} cannot be trusted: {why}",
                     "Its certificate and ours must be of one authority: see ralph fleet doctor",
@@ -119,7 +130,8 @@ class _Worker:
             pause = next(pauses, _PAUSES[-1])
             await asyncio.sleep(pause)
 
-    async def _joined(self) -> FleetWorker:
+    async def _joined(self, *, back: bool) -> FleetWorker | None:
+        """Dask's worker, known to its scheduler; None if that is to be waited for again."""
         post = self._post
         end = time.monotonic() + _NAMESAKE
         while True:
@@ -136,11 +148,14 @@ class _Worker:
             except Exception as error:
                 await worker.close(nanny=False)
                 why = plainly(error)
+                if _TAKEN not in why and (back or _is_passing(error)):
+                    await asyncio.sleep(_PAUSES[-1])
+                    return None
                 if _TAKEN not in why:
                     raise ConfigError(
                         f"no worker can be at {post.place}: {why}", "See: ralph fleet doctor"
                     ) from error
-                if time.monotonic() > end:
+                if time.monotonic() > end and not back:
                     remedy = "Give another: --name NAME"
                     words = f"{post.place} has a worker called {post.name} already"
                     raise ConfigError(words, remedy) from error
@@ -152,26 +167,34 @@ class _Worker:
         try:
             while not over.done():
                 await asyncio.wait((over,), timeout=_LOOK)
-                if os.getppid() != self._parent:  # who started us is gone
+                if self._post.parent not in (0, os.getppid()):
                     self._end()
-                if on_worker.draining():
-                    worker.take_no_more()
-                    if not on_worker.under_way():
-                        return
+                if on_worker.is_drained():
+                    return
         finally:
             over.cancel()
 
     async def _end_attempts(self) -> None:
         """End every attempt, in its own way first."""
-        below = keeper_main.descendants(os.getpid())
-        if below:
-            self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
-        children = _children()
-        keeper_main.signal_all(children, signal.SIGTERM)
+        if not relay.under_way():
+            return
+        self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
+        keeper_main.signal_all(_children(), signal.SIGTERM)
         end = time.monotonic() + PATIENCE
-        while keeper_main.descendants(os.getpid()) and time.monotonic() < end and not self._hurry:
-            await asyncio.sleep(0.05)
-            keeper_main.reap()
+        while relay.under_way() and time.monotonic() < end and not self._hurry:
+            await asyncio.sleep(_TICK)
+        if not self._hurry:
+            await asyncio.sleep(_HEARD)
+
+
+def _is_passing(error: BaseException) -> bool:
+    """True of a connection that broke, not of a port that cannot be had."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
+            return cause.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL)
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _children() -> list[int]:

@@ -47,13 +47,15 @@ class Attempts:
         self._remote, self._work, self._errand = remote, work, errand
         self._record, self._number, self.sent = record, number, sent
         self._result: ResultFound | None = None
+        self.again = False  # an earlier process may have submitted it
 
     def begun(self, order: Order) -> bool:
         """Have an attempt whose order is at its ref: the one under way, or a new one. False where
         its result is there already, or somebody else's work."""
         sent = self.sent = self.sent or self._ordered(order)
         there = self._remote.at(sent.ref).get(sent.ref, "")
-        return there == sent.order or (not there and self._remote.put(sent.ref, sent.order))
+        self.again = there == sent.order
+        return self.again or (not there and self._remote.put(sent.ref, sent.order))
 
     def _ordered(self, order: Order) -> Sent:
         """Make the order of a new attempt, recorded before anybody can know of it."""

@@ -84,7 +84,8 @@ class FleetTurns:
             hearing = Hearing(self._executor, self._readers, files, order, placed=placed, tell=tell)
             last: Event = Failed("its ref is taken", passes=True)
             if attempts.begun(order):
-                last = hearing.follow(self._executor.submit(attempts.job()), watch, check)
+                handle = self._executor.submit(attempts.job(), again=attempts.again)
+                last = hearing.follow(handle, watch, check)
             found = attempts.found()
             if found is not None:
                 return self._ended(found, files, hearing.host)

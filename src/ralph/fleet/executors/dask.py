@@ -24,6 +24,7 @@ _SOON = 0.05  # seconds between two looks where something has just happened
 _LATE = 1.0  # the same at most
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
+_LOOKS = 10  # for another incarnation, when an attempt has ended
 _REACHED = 1.0  # for a machine to say that it does not know a new attempt
 
 
@@ -63,13 +64,14 @@ class DaskExecutor:
         return one
 
     def events(self, handle: Handle, wait: float) -> Sequence[Event]:
-        return _ours(handle).take(wait)
+        return handle.take(wait) if isinstance(handle, _Sent) else ()
 
     def cancel(self, handle: Handle, cut: Cut) -> None:
-        _ours(handle).cut(cut)
+        if isinstance(handle, _Sent):
+            handle.cut(cut)
 
     def lost(self, handle: Handle) -> bool:
-        return _ours(handle).is_over()
+        return isinstance(handle, _Sent) and handle.is_over()
 
     def slots(self) -> int:
         return self._fleet.slots
@@ -106,12 +108,13 @@ class _Sent(Submitted):
         self.times = 0  # that it was given to Dask
         self.place = ""  # the worker that has it
         self.next_search = 0.0
-        super().__init__(job, again=again, stir=self._stir_loop)
+        super().__init__(job, stir=self._stir_loop)
 
     async def rest(self, seconds: float) -> None:
         """Wait so long, or until there is something to say."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirring.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stirring.wait()
         self._stirring.clear()
 
     def stir(self) -> None:
@@ -131,6 +134,7 @@ class _Fleet:
         self._address, self._security = address, security
         self._client: Any = None
         self._workers: tuple[str, ...] = ()
+        self._able: dict[str, bool] = {}  # of the workers that have told, whether they have Ralph
         self._where: dict[str, str] = {}  # the worker of each job of ours, as the scheduler has it
         self._followed: set[_Sent] = set()
         self._stirred = asyncio.Event()
@@ -147,9 +151,10 @@ class _Fleet:
                 "the extra fleet is not installed", "Install ralph-engine[fleet]"
             ) from error
         try:
-            self._client = await asyncio.wait_for(self._new_client(), _PATIENCE + 1)
-            await asyncio.wait_for(self._client.run_on_scheduler(relay.about), _PATIENCE)
-            await self._count()
+            async with asyncio.timeout(_PATIENCE + 1):
+                self._client = await self._new_client()
+                await self._client.run_on_scheduler(relay.about)
+                await self._count()
         except Exception as error:  # whatever it is, people must hear of it
             raise self._unreachable(error) from error
         self._begin(self._watch())
@@ -159,10 +164,12 @@ class _Fleet:
         self._closed = True
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE / 4)
         if self._client is not None:
             with suppress(Exception):
-                await asyncio.wait_for(self._client.close(), _PATIENCE / 4)
+                async with asyncio.timeout(_PATIENCE / 4):
+                    await self._client.close()
 
     def _begin(self, doing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(doing)
@@ -179,15 +186,18 @@ class _Fleet:
         self._followed.add(one)
         try:
             one.place = await self._found(one)
-            while not one.ended.is_set():
+            if not one.place and not one.again:
+                one.clear()
+            while not (one.ended.is_set() or self._closed):
                 was_found = one.is_found
                 news = await self._step(one)
                 if one.is_found != was_found:
                     continue  # it is waiting to be granted
                 pause = _SOON if news else min(_LATE, one.job.lease / 6, 2 * pause)
                 if not one.ended.is_set():
-                    await one.rest(0.0 if one.behind else pause)
-            await self._refuse(one, self._where.get(_name(one), ""))
+                    await one.rest(0.0 if one.hurry else pause)
+            if one.ended.is_set():
+                await self._let_go(one)
         finally:
             self._followed.discard(one)
             _forget(one)
@@ -212,7 +222,7 @@ class _Fleet:
         news = one.heard(answer)
         if one.is_found and one.place != place:
             one.place = place
-        if one.is_found and _is_unknown(one.future):
+        if one.is_found and answer.get("state") != "ended" and _is_unknown(one.future):
             self._give(one, workers=[place])  # so that its slot counts
         return news
 
@@ -220,7 +230,7 @@ class _Fleet:
         """Give it to Dask, unless Dask has it; hear why it cannot be made."""
         status = "" if one.future is None else one.future.status
         if status == "error":
-            one.refused(await self._broken(await one.future.exception()))
+            one.refused(_broken(await one.future.exception()))
         elif status == "finished":
             answer = message_of(await one.future.result())
             if "refused" in answer:
@@ -232,6 +242,14 @@ class _Fleet:
 
     def _give(self, one: _Sent, **only: list[str]) -> None:
         _forget(one)
+        able = [place for place in self._workers if self._able.get(place) is not False]
+        if self._workers and not able:
+            where = ", ".join(self._workers)
+            why = f"no worker of the fleet has Ralph {__version__} to take attempts: {where}"
+            one.refused(Failed(why, f"Install ralph-engine[fleet]=={__version__} there"))
+            return
+        if len(able) < len(self._workers):
+            only = {"workers": able, **only}
         if self._client.status == "running":
             one.times += 1
             self._stirred.set()
@@ -239,19 +257,22 @@ class _Fleet:
                 relay.job, one.text, key=_name(one), pure=False, retries=0, **only
             )
 
-    async def _broken(self, error: BaseException) -> Failed:
-        """What to say of a job that Dask could not run."""
-        if isinstance(error, (ImportError, AttributeError)):
-            lacking = [at for at in self._workers if not await self._has_ralph(at)]
-            where = ", ".join(lacking) or "a worker"
-            why = f"{where} of the fleet has no Ralph that can take attempts ({error})"
-            return Failed(why, f"Install ralph-engine[fleet]=={__version__} there")
-        return Failed(
-            f"the fleet could not run the attempt: {error or type(error).__name__}", passes=True
-        )
+    async def _let_go(self, one: _Sent) -> None:
+        """It is over; no worker is to wait for its grant."""
+        for _ in range(_LOOKS):
+            for place in {one.place, self._where.get(_name(one), "")}:
+                await self._refuse(one, place)
+            if one.future is None or one.future.status != "pending":
+                return
+            self._stirred.set()
+            await asyncio.sleep(2 * _SOON)
 
-    async def _has_ralph(self, address: str) -> bool:
-        return await self._run(address, relay.about) is not None
+    async def _judge(self, place: str) -> None:
+        """Whether a worker has Ralph. One that has not ends when it is given an attempt."""
+        asked = self._client.run(relay.about, workers=[place], on_error="return")
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_REACHED):
+                self._able[place] = isinstance((await asked).get(place), dict)
 
     async def _refuse(self, one: _Sent, place: str) -> None:
         """Have another incarnation end, if there is one at that place."""
@@ -294,7 +315,8 @@ class _Fleet:
     ) -> object:
         asked = self._client.run(function, *arguments, workers=[place], on_error="return")
         try:
-            answer = (await asyncio.wait_for(asked, wait or _PATIENCE / 2)).get(place)
+            async with asyncio.timeout(wait or _PATIENCE / 2):
+                answer = (await asked).get(place)
         except Exception:  # noqa: BLE001  whatever it is, nothing was heard
             return None
         return None if isinstance(answer, BaseException) else answer
@@ -302,7 +324,7 @@ class _Fleet:
     async def _watch(self) -> None:
         """Keep the connection, and know where the scheduler has our jobs."""
         pause = _SOON
-        while True:
+        while not self._closed:
             try:
                 if self._client.status == "closed":
                     self._client = await self._new_client()
@@ -322,24 +344,30 @@ class _Fleet:
             pause = _SOON if self._stirred.is_set() else min(_LATE, 2 * pause)
             self._stirred.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), pause / 2 if sought else _LATE)
+                async with asyncio.timeout(pause / 2 if sought else _LATE):
+                    await self._stirred.wait()
 
     async def _count(self) -> None:
         self._next_count = self._now() + _SLOTS
         workers = (await self._in_time(self._client.scheduler.identity(n_workers=-1)))["workers"]
+        self._able = {place: able for place, able in self._able.items() if place in workers}
+        await asyncio.gather(*(self._judge(at) for at in workers if at not in self._able))
         self._workers = tuple(workers)
         self.slots = sum(
-            one["nthreads"] for one in workers.values() if one.get("status") == "running"
+            one["nthreads"]
+            for place, one in workers.items()
+            if one.get("status") == "running" and self._able.get(place) is not False
         )
 
     async def _in_time(self, asked: Any) -> Any:  # noqa: ANN401
-        return await asyncio.wait_for(asked, _PATIENCE / 2)
+        async with asyncio.timeout(_PATIENCE / 2):
+            return await asked
 
     async def _new_client(self) -> Any:  # noqa: ANN401  Dask has no types
         import distributed
 
-        client: Any = distributed.Client
-        return await client(
+        kind: Any = distributed.Client
+        client = kind(
             self._address,
             asynchronous=True,
             security=self._security,
@@ -347,6 +375,12 @@ class _Fleet:
             set_as_default=False,
             name="ralph",
         )
+        try:
+            return await client
+        except BaseException:
+            with suppress(Exception):
+                await client.close()
+            raise
 
     def _unreachable(self, error: Exception) -> ConfigError:
         said = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -371,6 +405,14 @@ def _forget(one: _Sent) -> None:
         one.future = None
 
 
+def _broken(error: BaseException) -> Failed:
+    """What to say of a job that Dask could not run."""
+    if type(error).__name__ == "KilledWorker":
+        why = "every worker that was given the attempt ended"
+        return Failed(why, "See that each of them has Ralph: ralph fleet doctor", passes=True)
+    return Failed(f"the fleet could not run the attempt: {error or type(error).__name__}")
+
+
 def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
     """True of a job that no scheduler has, or has any more."""
     return future is None or future.status in ("cancelled", "lost")
@@ -379,11 +421,6 @@ def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
 def _name(one: _Sent) -> str:
     """The name of its job at Dask: the same after us, so that a worker that has it knows it."""
     return f"ralph:{one.key}" + (f"~{one.times}" if one.times > 1 else "")
-
-
-def _ours(handle: Handle) -> _Sent:
-    assert isinstance(handle, _Sent)
-    return handle
 
 
 def _quieten() -> None:

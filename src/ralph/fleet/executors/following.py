@@ -29,18 +29,16 @@ _FORGETTING = 5.0  # for which a machine may take to forget what we have heard
 
 class Following:
     """It is granted to one incarnation of its key, once: Dask makes another where a worker is lost,
-    while the first may still be at work. `again`: someone before us may have granted it, so nobody
-    else is granted it before that lease is over."""
+    while the first may still be at work. Someone before us may have granted it; so nobody else is
+    granted it before that lease is over, unless it is `clear` that nobody has."""
 
-    def __init__(self, job: Job, now: float, *, again: bool = False) -> None:
+    def __init__(self, job: Job, now: float) -> None:
         self.job = job
         self.incarnation = ""  # the one that we believe
         self.host = ""
-        self.behind = False  # more of its stream is to be had at once
+        self.hurry = False  # there is more to be said, or to be had, at once
         self.ended: Done | Failed | Lost | None = None
-        self._lent = Lent(job.lease)
-        if again:
-            self._lent = self._lent.held_from(now)
+        self._lent = Lent(job.lease).held_from(now)
         self._is_lent = False  # by us; or its machine has said that it holds a lease
         self._cut: Cut | None = None
         self._is_placed = False
@@ -94,14 +92,15 @@ class Following:
             events += self._news(told, answer)
         if told.state == "ended":
             self._result = self._result or result_of(answer.get("result"))
-            if not self.behind:
-                self._last = self._last or (self._result, now)
+            if not self.hurry and self._last is None:
+                self._last, self.hurry = (self._result, now), True
             if answer.get("forgotten") is True:
                 events.append(self._end(self._result))
         return events
 
     def silent(self, now: float) -> list[Event]:
         """Nothing was heard, or nothing of the attempt that we believe."""
+        self.hurry = False
         if self.ended is not None:
             return []
         if self._last is not None:
@@ -125,6 +124,13 @@ class Following:
         if self._cut is None or cut.grace < self._cut.grace:
             self._cut = cut
         return [] if self._is_lent or self.ended is not None else self._ended_before(now)
+
+    def clear(self, now: float) -> list[Event]:
+        """Nobody has it."""
+        if self.incarnation or self.ended is not None:
+            return []
+        self._lent = Lent(self.job.lease)
+        return self._ended_before(now)
 
     def refused(self, failed: Failed) -> list[Event]:
         """Its machine took it and will not begin."""
@@ -171,7 +177,7 @@ class Following:
         if told.data and not stale:
             self._offset += len(told.data)
             events.append(Said(told.data))
-        self.behind = told.size > self._offset and (stale or bool(told.data))
+        self.hurry = told.size > self._offset and (stale or bool(told.data))
         if pulse is not None and pulse != self._pulse:
             self._pulse = pulse
             events.append(Beat(pulse))

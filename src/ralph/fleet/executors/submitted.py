@@ -14,12 +14,12 @@ from ralph.processes.clock import boottime
 class Submitted:
     """A handle, its events, and how it is followed."""
 
-    def __init__(self, job: Job, *, again: bool, stir: Callable[[], object]) -> None:
+    def __init__(self, job: Job, *, stir: Callable[[], object]) -> None:
         self.job = job
         self.text = ""
         self.ended = threading.Event()
         self._stir = stir  # called when there is something to say to its machine
-        self._following = Following(job, boottime(), again=again)
+        self._following = Following(job, boottime())
         self._changed = threading.Condition()
         self._events: deque[Event] = deque()
         try:
@@ -42,8 +42,8 @@ class Submitted:
             return self.ended.is_set() and not self._events
 
     @property
-    def behind(self) -> bool:
-        return self._following.behind
+    def hurry(self) -> bool:
+        return self._following.hurry
 
     @property
     def is_found(self) -> bool:
@@ -67,6 +67,10 @@ class Submitted:
     def silent(self) -> None:
         with self._changed:
             self._put(self._following.silent(boottime()))
+
+    def clear(self) -> None:
+        with self._changed:
+            self._put(self._following.clear(boottime()))
 
     def refused(self, failed: Failed) -> None:
         with self._changed:

@@ -18,12 +18,14 @@ from ralph.files.safe_open import create, read_or_nothing
 from ralph.fleet import trees
 from ralph.fleet.machine import cache as caches
 from ralph.fleet.machine import taking
+from ralph.fleet.machine.holding import mark
 from ralph.fleet.machine.pipe import CutOffError, HopelessError, Leash, Voice
-from ralph.fleet.machine.run_dirs import made, name_of
+from ralph.fleet.machine.run_dirs import made
 from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.fleet.port import Job
 from ralph.git.branch import branch_of
 from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Ended, Fact, Landed
 from ralph.kernel.turn import Turn
 from ralph.kernel.value import replace
@@ -32,6 +34,7 @@ from ralph.processes.child import Starter, run_and_hear
 from ralph.runner.keeping import keeping
 from ralph.runner.workplace import Workplace
 from ralph.text.plain import escaped
+from ralph.text.redact import redacted
 
 _LIST = os.path.join(".ralph", "tasks.jsonl")
 _APART = "git cannot carry it: a repository of its own, or a file that nobody may read"
@@ -48,7 +51,7 @@ class Attempt:
 
     def __init__(self, job: Job, leash: Leash, voice: Voice, environ: Mapping[str, str]) -> None:
         self._job, self._leash, self._voice = job, leash, voice
-        self._environ = {**environ, "RALPH_RUN": name_of(job)}
+        self._environ = {**environ, "RALPH_RUN": mark(job)}
 
     def made(self) -> str:
         """The commit of its result; nothing of it lives when that is known."""
@@ -57,10 +60,10 @@ class Attempt:
         with ExitStack() as stack:
             run_dir = stack.enter_context(made(job, environ))
             cache = stack.enter_context(caches.opened(environ, job.remote))
-            slot = stack.enter_context(cache.slot(name_of(job)))
+            slot = stack.enter_context(cache.slot(mark(job)))
             # The keeper ends what is left before anybody else can have the tree.
             grace = loaded.settings.end_grace
-            start = stack.enter_context(keeping(None, grace, run=name_of(job)))
+            start = stack.enter_context(keeping(None, grace, run=mark(job)))
             found, slot = self._laid_out(cache, slot, start)
             plan = taking.plan_of(loaded, slot.workspace, environ, run_dir, cache.trees)
             place = taking.place_of(plan, run_dir, start, self._voice, stack)
@@ -92,8 +95,8 @@ class Attempt:
         """The order, with its files in the slot. A cache that is of no use is made anew."""
         job = self._job
         for last in (False, True):
-            cache.prepare(job.order)
             try:
+                cache.prepare(job.order)
                 self._git(cache, start, self._leash.before, *caches.TIDY)
                 self._fetch(cache, start)
                 cache.repository.ask("update-ref", slot.ref, job.order)
@@ -187,13 +190,15 @@ class Attempt:
             head = found.head
         given, tree = found.list is not None, work.tree()
         path = os.path.join(work.workspace, _LIST)
+        told = _with_rest(facts, work.trees.seen.apart)
         return trees.make_result(
             cache.repository,
             self._job.order,
             head=head,
             work=tree,
             task_list=read_or_nothing(path) if given and os.path.isfile(path) else None,
-            facts=_with_rest(facts, work.trees.seen.apart),
+            # As the journal has them: the agent may have printed what only this machine knows.
+            facts=[decode_fact(redacted(encode(fact))) for fact in told],
             stream=_stream(turn, run_dir),
         )
 

@@ -27,6 +27,7 @@ from ralph.sandbox import layer_store
 _UNUSED = 30 * 24 * 3600.0  # seconds after which what is kept of a remote goes
 _DEAF = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 TIDY = ("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", "--prune=2.hours.ago")
+_OURS = "refs/fleet/"
 _BROKEN = "broken"  # how the names of repositories begin that are of no use
 _FREE = "Free some space, or choose another place: export XDG_CACHE_HOME=/some/where"
 
@@ -57,7 +58,7 @@ class Slot:
     @property
     def ref(self) -> str:
         """Keeps the order, and tells the remote what is here already."""
-        return f"refs/fleet/{self.number}"
+        return f"{_OURS}{self.number}"
 
     def wipe(self) -> None:
         """Begin anew."""
@@ -91,6 +92,11 @@ class Cache:
                 said = read_or_nothing(os.path.join(self.git_dir, "config"))
                 write_atomically(config, said.decode())
             self.scrub()
+            if self._is_only_ours():
+                others = [ref for ref, at in self._refs() if not at]
+                lines = "".join(f"delete {ref}\n" for ref in others)
+                self.repository.ask("update-ref", "--stdin", stdin=os.fsencode(lines))
+                self._share()
 
     def command(self, *words: str) -> Command:
         """A git that may take long."""
@@ -157,10 +163,7 @@ class Cache:
 
     def make_anew(self, order: str) -> bool:
         """Throw all of it away and begin anew, unless somebody else works with it."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(self._lock, fcntl.LOCK_SH)  # it is lost by such a try
+        if not self._is_only_ours():
             return False
         os.rename(self.git_dir, os.path.join(self.path, f"{_BROKEN}-{time.time_ns():x}"))
         for name in os.listdir(self.path):
@@ -169,9 +172,21 @@ class Cache:
         for name in os.listdir(self.trees):
             if not name.endswith(".lock"):
                 remove(os.path.join(self.trees, name))
-        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self._share()
         self.prepare(order)
         return True
+
+    def _is_only_ours(self) -> bool:
+        """True if nobody else works with it, until it is shared again."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._share()  # it is lost by such a try
+            return False
+        return True
+
+    def _share(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def _repository_of(self, slot: Slot) -> Repository:
         place = RepositoryPlace(slot.tree, slot.git_dir, "", "", ".ralph", "", "0" * 40, ())
@@ -186,7 +201,7 @@ class Cache:
             if os.path.islink(slot.tree):
                 slot.wipe()
             os.makedirs(slot.tree, mode=0o700, exist_ok=True)
-            taken = {name for name, at in self._branches() if at and at != slot.tree}
+            taken = {ref for ref, at in self._refs() if at and at != slot.tree}
             names = (branch, *(f"{branch}-{n}" for n in range(2, 1000)))
             ref = next(name for name in names if name not in taken)
             link = os.path.join(slot.tree, ".git")
@@ -201,11 +216,12 @@ class Cache:
             copy_index(slot.index, os.path.join(slot.git_dir, "index"))
             self.repository.ask("update-ref", "--no-deref", ref, head)
 
-    def _branches(self) -> list[tuple[str, str]]:
-        """All of them, and where each is checked out."""
+    def _refs(self) -> list[tuple[str, str]]:
+        """All but ours, and where each is checked out."""
         form = "--format=%(refname)%00%(worktreepath)"
-        said = os.fsdecode(self.repository.ask("for-each-ref", form, "refs/heads/"))
-        return [(name, at) for name, _, at in (line.partition("\0") for line in said.splitlines())]
+        said = os.fsdecode(self.repository.ask("for-each-ref", form)).splitlines()
+        found = [(ref, at) for ref, _, at in (line.partition("\0") for line in said)]
+        return [(ref, at) for ref, at in found if not ref.startswith(_OURS)]
 
     def _leave(self, slot: Slot) -> None:
         """Leave the branch, which is for one attempt."""

@@ -28,7 +28,9 @@ _LOOK = 1.0  # seconds between looks at who is below it
 _CHUNK = 65_536
 _MOST_AT_ONCE = 16  # chunks
 _LAST_WORDS = 2048  # bytes of stderr
-_AFTER_CUT = 9.0  # seconds beyond the grace of a cut, after which it is killed
+_AFTER_CUT = (
+    6.0  # seconds beyond the grace of a cut, after which it is killed; 10 have its tree gone
+)
 _AFTER_LAST = 45.0  # the same after its last message; keepers take up to 30 to give up
 _KEEPERS = 3.0  # for which its keeper may take to end what is left of it
 _PATIENCE = 30.0  # after which something is unkillable
@@ -232,8 +234,13 @@ def settle(below: Mapping[int, str], name: str, held: Held) -> list[int]:
         late = time.monotonic() - begun
         if late > _PATIENCE:
             return left
-        if late > _KEEPERS or (held.until is not None and boottime() > held.until - 2 * _PAUSE):
+        kept = late < _KEEPERS and any(map(_is_keeper, left))
+        if not kept or (held.until is not None and boottime() > held.until - 2 * _PAUSE):
             for pid in left:
                 keeper_main.signal_all([*keeper_main.descendants(pid), pid], signal.SIGKILL)
         time.sleep(_PAUSE)
     return []
+
+
+def _is_keeper(pid: int) -> bool:
+    return any(word.endswith("/keeper_main.py") for word in procfs.command_line(pid)[:5])

@@ -2,26 +2,26 @@
 it says."""
 
 import json
+import math
 import os
 import re
 import select
 import time
-from math import isfinite
 from typing import Any
 
 import msgspec
 
 from ralph import __version__
 from ralph.errors import ConfigError
+from ralph.fleet.lease import Held
 from ralph.fleet.port import MOST_BYTES, SCHEMA, Job
 from ralph.journal.codec import encode
 from ralph.kernel.turn import Pulse
-from ralph.kernel.value import value
 from ralph.kernel.verdict import Cut
+from ralph.processes.clock import boottime
 from ralph.text.redact import redact
 
-ENDING = 10.0  # seconds before the end of a lease in which the agent is ended, at most
-_OWN = 2.0  # seconds before it in which we leave off ourselves, at most
+_ENDING = 10.0  # seconds before the end of a lease in which the agent is ended, at most
 _LOOK = 0.25  # seconds between looks whether a signal has come
 _SLEPT = 1.0  # seconds that the machine was suspended
 _BEAT = 0.5  # seconds between two pulses, at least
@@ -46,24 +46,15 @@ class CutOffError(ConfigError):
         super().__init__(cut.why)
 
 
-@value
-class Lease:
-    """A time on this machine's clock, and the seconds of each renewal."""
-
-    until: float
-    seconds: float
-
-    def cut(self, now: float, *, slept: bool = False) -> Cut | None:
-        """How the agent is to be ended, if it is time: early enough to be gone when the lease is
-        over. After a suspend there may be no time left to ask it."""
-        left, early = self.until - now, min(self.seconds / 2, ENDING)
-        if left > early:
-            return None
-        return Cut(_OVER, 0.0 if slept or left < early / 3 else early / 6)
-
-    def stops_us(self, now: float) -> bool:
-        """True if it is time to leave off what is not the agent's, such as a push."""
-        return now >= self.until - min(self.seconds / 5, _OWN)
+def ending(held: Held, now: float, *, slept: bool = False) -> Cut | None:
+    """How the agent is to be ended, if it is time: early enough to be gone when the lease is over.
+    After a suspend there may be no time left to ask it."""
+    left = math.inf if held.until is None else held.until - now
+    early = min(held.seconds / 2, _ENDING)
+    if left > early:
+        return None
+    # Killed at two thirds of that time; then comes the haste, in case the keeper was stopped.
+    return Cut(_OVER, 0.0 if slept or left < early * 0.6 else early / 6)
 
 
 class Leash:
@@ -73,9 +64,10 @@ class Leash:
         self._pipe = pipe
         self._rest = b""
         self._lines: list[bytes] = []
-        self._lease: Lease | None = None
+        self._held = Held()
         self._seconds = 0.0
         self._asked: Cut | None = None
+        self._lost: Cut | None = None  # by which the agent was ended, for its lease
         self._alone = False
         self._apart = _suspended()
 
@@ -91,7 +83,7 @@ class Leash:
 
     def is_granted(self) -> bool:
         """Wait until we may begin; False if we shall not."""
-        while self._lease is None and self._over() is None and self._asked is None:
+        while self._held.until is None and self._over() is None and self._asked is None:
             self._hear(_LOOK)
         return self._over() is None and self._asked is None
 
@@ -102,25 +94,28 @@ class Leash:
     def agents(self) -> Cut | None:
         """How the agent is to be ended now, if it is."""
         self._hear(0.0)
-        return self._over() or self._asked
+        over = self._over()
+        self._lost = self._lost or over
+        return over or self._asked
 
     def before(self) -> Cut | None:
         """The same for what we do ourselves before the agent begins."""
         return self.after() or self._asked
 
     def after(self) -> Cut | None:
-        """The same when it has ended: its result is sent off, also if it was cut."""
+        """The same when it has ended: its result is sent off, also if it was cut; but not if that
+        was for the lease, which says nothing about the turn."""
         self._hear(0.0)
-        over = self._over()
-        ours = over is None or (self._lease and not self._lease.stops_us(_now()))
-        return None if ours and not self._alone else Cut(_ALONE if self._alone else _OVER, 0.0)
+        if self._alone:
+            return Cut(_ALONE, 0.0)
+        return self._lost or (Cut(_OVER, 0.0) if self._held.is_killing(boottime()) else None)
 
     def _over(self) -> Cut | None:
         if self._alone:
             return Cut(_ALONE, 0.0)
         before, self._apart = self._apart, _suspended()
         slept = self._apart - before > _SLEPT
-        return self._lease.cut(_now(), slept=slept) if self._lease else None
+        return ending(self._held, boottime(), slept=slept)
 
     def _hear(self, wait: float) -> None:
         self._read(wait)
@@ -133,14 +128,14 @@ class Leash:
         try:
             told = json.loads(line)
             until, cut = told.get("until"), told.get("cut")
-            if until is not None and isfinite(until):
+            if until is not None and math.isfinite(until):
                 # Nobody may lend for longer than the job says.
-                until = min(float(until), _now() + self._seconds)
-                if self._lease is None or _now() < self._lease.until < until:
-                    self._lease = Lease(until, self._seconds)  # one that is over stays over
+                now = boottime()
+                stamp = min(float(until) - self._seconds, now)
+                self._held = self._held.renewed(stamp, self._seconds, now)
             if cut is not None:
                 grace = min(max(float(cut["grace"]), 0.0), _MOST_GRACE)
-                self._asked = Cut(str(cut["why"]), grace, bool(cut.get("finished")))
+                self._asked = Cut(str(cut["why"]), grace)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
@@ -226,10 +221,6 @@ def _checked(job: Job) -> Job:
     return job
 
 
-def _now() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 def _suspended() -> float:
     """For how long this machine was suspended since it was started, and a little more."""
-    return _now() - time.monotonic()
+    return boottime() - time.monotonic()

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from ralph import __version__
-from ralph.fleet.lease import LEAST, Held
+from ralph.fleet.lease import Held
 from ralph.fleet.machine.holding import hold
 from ralph.fleet.messages import (
     MOST_STREAM,
@@ -178,7 +178,7 @@ class _Attempt:
             self.state == "waiting" and request.get("grant") is True and self.cut is None
         )
         if granted and _are_numbers(stamp, lease):
-            self.held = self.held.renewed(stamp, max(LEAST, lease), now)  # type: ignore[arg-type,type-var]
+            self.held = self.held.renewed(stamp, lease, now)  # type: ignore[arg-type]
             if self.state == "waiting" and self.held.until is not None:
                 self.state, self.begun = "granted", now
         if isinstance(cut := request.get("cut"), dict):
@@ -240,7 +240,7 @@ class _Attempt:
         """Wait for the grant, as long as somebody asks."""
         with _LOCK:
             while self.state == "waiting" and self.cut is None:
-                if boottime() > self._asked + max(LEAST, self.job.lease):
+                if boottime() > self._asked + self.job.lease:
                     break
                 self._stirred.wait(_TICK)
             return self.state == "granted"

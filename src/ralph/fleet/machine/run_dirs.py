@@ -9,17 +9,12 @@ from itertools import count
 
 from ralph.errors import StateError
 from ralph.files.state_dir import state_root, writing_state
+from ralph.fleet.machine.holding import mark
 from ralph.fleet.port import Job
 from ralph.sandbox import layer_store
 
 _KEPT = 50  # that are newest
 _YOUNG = 3600.0  # seconds; a stream may still be read
-
-
-def name_of(job: Job) -> str:
-    """RALPH_RUN of all that belongs to an attempt, and the name of its directory."""
-    task, _, number = job.ref.rpartition("/")
-    return f"{job.run}-{task.rpartition('/')[2]}.{number}"
 
 
 @contextmanager
@@ -29,7 +24,7 @@ def made(job: Job, environ: Mapping[str, str]) -> Iterator[str]:
     with writing_state(above):
         os.makedirs(above, mode=0o700, exist_ok=True)
         _forget(above)
-        name = name_of(job)
+        name = mark(job)
         for number in count(1):
             path = os.path.join(above, name if number == 1 else f"{name}-{number}")
             with suppress(FileExistsError):

@@ -35,7 +35,6 @@ from ralph.settings.load import Loaded, combine
 from ralph.settings.schema import CiSettings, PullSettings
 from ralph.settings.source import Layer
 from ralph.text.redact import redact
-from ralph.text.words import duration
 from ralph.ui.console import Console
 from ralph.ui.style import Style
 
@@ -127,16 +126,13 @@ def place_of(
 
 
 def take(place: Workplace, order: Order, leash: Leash, voice: Voice) -> Turn:
-    """The turn, under way as long as the leash lets it."""
-    grace = place.plan.settings.result_grace
+    """The turn, under way as long as the leash lets it. When that is too long, the run knows; an
+    agent that had said its result by then, and only would not exit, has ended (ADR 6)."""
 
     def watch(pulse: Pulse) -> Cut | None:
         voice.beat(pulse)
-        since = pulse.since_result
         cut = leash.agents()
-        if cut is None and since is not None and since >= grace:
-            cut = Cut(f"still running {duration(grace)} after its result", finished=True)
-        return cut
+        return replace(cut, finished=True) if cut and pulse.since_result is not None else cut
 
     return place.agent().take_turn(order, watch)
 

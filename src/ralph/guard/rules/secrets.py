@@ -20,6 +20,7 @@ _AT_HOME = (
         " .gem/credentials .config/hub .pgpass .my.cnf .terraform.d/cred .config/rclone .mozilla/"
         " .local/share/keyrings .config/google-chrome Library/Keychains .bash_history .zsh_history"
         " .local/share/opencode/auth .config/git/credentials .m2/settings .config/glab-cli/"
+        " .config/ralph/"
     ),
     *(f".ssh/{ANY}", f".ssh/{NAMED}"),
 )

@@ -98,7 +98,7 @@ def _away(
         NumberedFiles(run.directory),
         run.readers,
         number=run.before.attempts,
-        sent=run.before.attempt,
+        sent=run.before.trying,
         tell=run.tell,
         prepare=prepare,
     )

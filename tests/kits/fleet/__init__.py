@@ -1,0 +1,1 @@
+"""Fleets on this machine, for tests."""
