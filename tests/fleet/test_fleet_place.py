@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def project(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "project")
 
 
-def fleet(project: Path, settings: dict[str, object] = {}, command: str = "claude") -> Fleet | None:
+def fleet(
+    project: Path, settings: Mapping[str, object] = {}, command: str = "claude"
+) -> Fleet | None:
     (project / ".ralph").mkdir(exist_ok=True)
     (project / ".ralph" / "settings.json").write_text(json.dumps(settings))
     loaded = load(str(project), {"fleet.address": (HERE, "--fleet")})

@@ -11,7 +11,7 @@ from ralph.agents.turn_files import NumberedFiles
 from ralph.fleet.coordinator.attempts import Errand
 from ralph.fleet.coordinator.turns import FleetTurns
 from ralph.fleet.place import Fleet
-from ralph.fleet.port import Beat, Done, Event, Failed, Job, Launched, Lost, Placed, Said
+from ralph.fleet.port import Beat, Done, Event, Failed, Handle, Job, Launched, Lost, Placed, Said
 from ralph.fleet.trees import fetch_words, make_result, push_words, read_order
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.events import AgentEvent
@@ -49,13 +49,14 @@ class World:
         self.again.append(again)
         return job
 
-    def events(self, handle: Job, wait: float) -> Sequence[Event]:
+    def events(self, handle: Handle, wait: float) -> Sequence[Event]:
+        assert isinstance(handle, Job)
         return self.machines.pop(0)(self, handle)
 
-    def cancel(self, handle: Job, cut: Cut) -> None:
+    def cancel(self, handle: Handle, cut: Cut) -> None:
         self.cuts.append(cut)
 
-    def lost(self, handle: Job) -> bool:
+    def lost(self, handle: Handle) -> bool:
         return False
 
     def slots(self) -> int:
@@ -105,7 +106,7 @@ def quiet(_: Pulse) -> Cut | None:
 def machine(
     turn: Turn = TURN,
     *,
-    work: Callable[[Path], None] = lambda place: (place / "new").write_text("new\n") and None,
+    work: Callable[[Path], object] = lambda place: (place / "new").write_text("new\n"),
     commits: bool = False,
     told: bool = True,
     landed: Landed | None = None,
@@ -133,7 +134,7 @@ def machine(
             stream=str(stream),
         )
         git(world.there, *push_words(job.remote, job.ref, result, job.order))
-        heard = [Placed("build-7"), Launched("claude", "claude"), Said(STREAM)]
+        heard: list[Event] = [Placed("build-7"), Launched("claude", "claude"), Said(STREAM)]
         beat = Beat(Pulse(3.0, 1.0, None, 0.2))
         return [*heard, beat, Done(result) if told else Lost("nothing was heard for 5s")]
 

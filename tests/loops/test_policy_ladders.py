@@ -18,7 +18,7 @@ from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import Assigned
 from ralph.kernel.findings import Finding, repeated
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Gate, Policy
 from ralph.kernel.rules import (
     Failing,
     Patience,
@@ -46,7 +46,10 @@ from ralph.kernel.verdict import (
 )
 from ralph.kernel.world import Signals, Snapshot
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.parallel.policy import MergedSettlement, WorkerContext, foreman, worker
+from ralph.loops.backlog.parallel.policy import WorkerContext, foreman, worker
+from ralph.loops.backlog.parallel.ports import MergedSettlement
+from ralph.loops.backlog.parallel.ride import AfterMerge
+from ralph.loops.backlog.parallel.station import Station
 from ralph.loops.backlog.policy import Bounds, tasks
 from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.rules import CHECK, DayLimit, TaskLimit, TasksLimit, TaskTimeLeft
@@ -69,7 +72,7 @@ TASKS = tasks(
 TODAY = tasks(BENCH, Bounds(Limits(5), LIMITS, day=DAY), patience=PATIENCE)
 FOREMAN = foreman(Bounds(Limits(5), LIMITS, tasks=3), Budget(None, 2))
 POOR = foreman(Bounds(Limits(5), LIMITS, tasks=3), Budget(4.0, 2, spent=4.0))
-CONTEXT = WorkerContext("run-001", Budget(None, 2), lambda: None, lambda: None)
+CONTEXT = WorkerContext("run-001", Budget(None, 2), Station(1))
 BROKE = replace(CONTEXT, budget=Budget(4.0, 2, spent=4.0))
 
 
@@ -84,7 +87,7 @@ def crew_of(context: WorkerContext) -> Policy:
         patience=PATIENCE,
         gates=(),
         about=lambda _: Material(),
-        after_merge=(),
+        after_merge=AfterMerge((), cast("Gate", None)),
     )
 
 

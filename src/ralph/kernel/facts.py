@@ -154,6 +154,7 @@ class Proved:
     mixed: tuple[str, ...] = ()  # the same, but changed by a turn: they are committed
     hidden: tuple[str, ...] = ()  # ignored by rules that are new
     outside: tuple[str, ...] = ()  # changed by a turn, outside of the project: not committed
+    train: tuple[str, ...] = ()  # tasks whose work is in that tree, which is the last one's
 
 
 @value

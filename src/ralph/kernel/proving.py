@@ -199,10 +199,15 @@ def committed(
     uphold(law, ports, state)
     if not made.ok:
         no_new_step(ports, "the commit was made")
+    yield from left_alone(ports, made)
+    return state, made
+
+
+def left_alone(ports: Ports, made: Committed) -> Iterator[Fact]:
+    """Tell what a commit does not hold, since it was changed after the proof."""
     if made.left:
         words = f"{listed(made.left)} changed after the proof, and is not in the commit"
         yield Step(ports.clock.now(), "left alone", detail=words)
-    return state, made
 
 
 def hook_words(altered: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> str:

@@ -284,6 +284,10 @@ class LoopSettings(SettingsGroup, frozen=True):
     parallelism: Annotated[
         PositiveCount, doc("Tasks worked on at the same time, each in a git worktree of its own.")
     ] = 1
+    train: Annotated[
+        PositiveCount,
+        doc("At most so many tasks that wait to be merged are checked and merged together."),
+    ] = 8
     setup: Annotated[
         Word | None, doc("A command that prepares each new worktree, such as npm ci.")
     ] = None

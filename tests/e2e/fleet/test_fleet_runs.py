@@ -1,4 +1,4 @@
-"""`ralph tasks run --fleet local`: turns in processes of this machine, by orders and results in git.
+"""`ralph tasks run --fleet local`: turns in processes of this machine, by orders and results.
 What a run is, and what is left of it, is as with workers of its own."""
 
 import json

@@ -3,7 +3,6 @@ goes back to the agent, and what a killed run does again."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +21,8 @@ from ralph.kernel.tasks.task import Backlog, Status, Task
 from ralph.kernel.verdict import Park, Verdict
 from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
+from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order
+from ralph.loops.backlog.parallel.station import Car, Station
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.prompt import Material
 from ralph.testing.fakes import FakeAgent, FakeWorld, KilledError, MemoryJournal, fake_ports
@@ -38,7 +39,7 @@ class Bench(FakeWorkbench):
     merges: list[Merge] = field(default_factory=list)
     lands: list[str] = field(default_factory=list)
     currents: list[bool] = field(default_factory=list)  # else nobody commits meanwhile
-    landed: bool = False
+    has_landed: bool = False
     log: list[str] = field(default_factory=list)
     during: Callable[[str], None] = lambda _: None
 
@@ -66,16 +67,42 @@ class Bench(FakeWorkbench):
 
     def land(self, state: RunState) -> str:
         said = self.lands.pop(0) if self.lands else ""
-        self.landed = not said
+        self.has_landed = not said
         self._did("land")
         return said
 
-    def has_landed(self, state: RunState) -> bool:
-        return self.landed
+    def landed(self, state: RunState) -> Committed | None:
+        return Committed() if self.has_landed else None
 
     def sync(self, state: RunState) -> tuple[bool, str]:
         self._did("sync")
         return True, ""
+
+
+class Told(Station[Load, Order]):
+    """Says who comes and goes."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__(8)
+        self.log = log
+
+    def board(self, car: Car[Load, Order]) -> tuple[Car[Load, Order], ...]:
+        self.log.append("enter")
+        return super().board(car)
+
+    def leave(self, worker: str) -> None:
+        self.log.append("leave")
+        super().leave(worker)
+
+
+class Check(Gate):
+    """The completion check of a task, which passes."""
+
+    name = "completion"
+    always = False
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        return ()
 
 
 class Crew:
@@ -88,16 +115,14 @@ class Crew:
         self.merged = MergedTree(fails)
 
     def policy(self) -> Policy:
-        log = self.bench.log
-        enter, leave = partial(log.append, "enter"), partial(log.append, "leave")
         return worker(
             self.bench,
             Bounds(Limits(iterations=9)),
-            WorkerContext("run-001", Budget(None, 2), enter, leave),
+            WorkerContext("run-001", Budget(None, 2), Told(self.bench.log)),
             patience=Patience(),
             gates=(),
             about=lambda _: Material(),
-            after_merge=(self.merged,),
+            after_merge=AfterMerge((self.merged,), Check()),
         )
 
     def played(self, state: RunState = NEW) -> Played:
@@ -129,7 +154,7 @@ def test_a_task_lands_before_its_commit_is_told_and_others_wait_meanwhile() -> N
     """A run that is killed in between finds that it has landed; nothing is merged twice."""
     crew = Crew()
     result = crew.played()
-    order = ["keep", "enter", "merge", "record", "commit", "land", "sync", "leave"]
+    order = ["keep", "enter", "merge", "record", "commit", "land", "leave", "sync"]
     assert crew.bench.log == order
     assert [key for key, _, _ in result.steps] == ["record", "commit", "sync"]
     assert (result.exit_code, crew.merged.asked) == (0, 0)
@@ -231,13 +256,13 @@ def test_who_is_killed_anywhere_lands_once(at: str) -> None:
     crew.bench.during = kill
     with pytest.raises(KilledError):
         run(crew.policy(), fake_ports(crew.agent, crew.world, journal))
-    before, landed = [*crew.bench.log], crew.bench.landed
+    before, landed = [*crew.bench.log], crew.bench.has_landed
     assert before.count("enter") == before.count("leave")
     crew.bench.during = lambda _: None
     crew.bench.log.clear()
     result = crew.played(replay([*journal.facts, Resumed(950.0, 8)]))
     assert result.exit_code == 0
-    assert crew.bench.log.count("land") == (0 if at == "sync" else 1)
+    assert crew.bench.log.count("land") == (0 if at in ("land", "sync") else 1)
     assert not (landed and "merge" in crew.bench.log), "what has landed is not merged again"
     steps = [fact.key for fact in (*journal.facts, *result.facts) if isinstance(fact, Step)]
     assert steps.count("commit") == 1

@@ -171,10 +171,11 @@ def test_a_task_is_committed_with_the_projects_records_and_lands(bench: Bench) -
     crew.write(crew.own, "code", "mine\n")
     assert bench.merge() == Merge()
     worker.record(state, ACCEPT)
-    assert not worker.has_landed(state)
-    assert worker.commit(state).ok
-    assert not worker.has_landed(state)
-    assert (worker.land(state), worker.has_landed(state)) == ("", True)
+    assert worker.landed(state) is None
+    made = worker.commit(state)
+    assert made.ok
+    assert worker.landed(state) is None
+    assert (worker.land(state), worker.landed(state)) == ("", made)
     assert git(crew.top, "log", "-1", "--format=%s") == "T-1: It"
     assert git(crew.top, "status", "--porcelain") == ""
     assert json.loads(git(crew.top, "show", "HEAD:.ralph/tasks.jsonl").splitlines()[0])["id"]

@@ -139,11 +139,13 @@ class WorkTree(Work):
         since: Checkpoint,
         proven: Stand | None = None,
         lists: Iterable[str] = (),
+        *,
+        more: tuple[str, ...] = (),
     ) -> Committed:
         """Commit everything that was proven, or is there now, and the records, with `lists` that
         the host has ticked, without what the user had changed before the run (ADR 8, ADR 21, ADR
         33). With nothing to commit it is the commit that is there; one that a killed run has made
-        is found again."""
+        is found again. `more` are further trailers."""
         words = in_one_line(subject) or in_one_line(task)
         trailers = trailers_of(os.path.basename(self.run_dir), task)
         commit = ProvenCommit(self.trees, self._starter, self._watch)
@@ -158,7 +160,7 @@ class WorkTree(Work):
             ticked = [name for name in ours if self.repository.resolve(f"{stand.tree}:{name}")]
             where = replace(stand, head=begun if made else seen.head)
             records = (*self._records(seen.head), *ticked)
-            done = commit(where, (words, trailers), _OPTIONS, records)
+            done = commit(where, (words, "\n".join((trailers, *more))), _OPTIONS, records)
         known, now = self.apart(since), self.trees.seen
         left = {*now.apart} - known.apart
         if self.persons_paths:

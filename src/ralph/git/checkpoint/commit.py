@@ -24,6 +24,11 @@ def trailers_of(run: str, task: str) -> str:
     return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
 
 
+def train_trailers(tree: str, tasks: Iterable[str]) -> tuple[str, ...]:
+    """The trailers of a commit that was proven with those of other tasks, by their last tree."""
+    return (f"Ralph-Train: {in_one_line(' '.join(tasks))}", f"Ralph-Tree: {tree}")
+
+
 def are_small(paths: Iterable[str]) -> bool:
     """True for records that git may read into the index after every task."""
     return sum(found.st_size for path in paths if (found := lstat(path))) < _LONG

@@ -11,7 +11,7 @@ from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.proven_commit import patient
 from ralph.kernel.ports import Agent, Gate, Policy
 from ralph.kernel.tasks.task import Task
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 from ralph.kernel.world import hurried
 from ralph.loops.backlog.gates.completion import CompletionCheck
@@ -40,10 +40,23 @@ class Parts:
     place: Workplace
     settlement: TaskSettlement
     looks: tuple[Gate, ...]  # gates that execute nothing
-    executed: tuple[Gate, ...]  # the guardrails, and what proves the tasks that name a proof
+    rails: tuple[Gate, ...]  # the guardrails
+    check: CompletionCheck  # of the tasks that name a proof
     about: Callable[[Task], Material]
     readers: tuple[Reader, ...]
     keep: Callable[[], str]  # makes a checkpoint
+
+    @property
+    def executed(self) -> tuple[Gate, ...]:
+        """The gates that run something."""
+        return (*self.rails, self.place.in_room(self.check))
+
+    def host(self, check: Gate) -> Gate:
+        """The check of a task, perhaps another worker's, in this place."""
+        assert isinstance(check, CompletionCheck)
+        is_own = check is self.check
+        guest = check if is_own else replace(check, place=self.place.inside, guest=True)
+        return self.place.in_room(guest)
 
     def wired(
         self,
@@ -102,7 +115,8 @@ def parts_of(
         place,
         settlement,
         (*secrets, HistoryGate(work), Artifacts(plan.workspace)),
-        (*place.guardrails(), place.in_room(proof)),
+        place.guardrails(),
+        proof,
         partial(backlog.material, records),
         (_hook_reader(plan, run, records, hurry), guard),
         keep,

@@ -11,7 +11,7 @@ from typing import Any
 from ralph.errors import RalphError
 from ralph.files.state_dir import ensure_ralph_dir
 from ralph.git.checkpoint.checkpoint import WorkTree
-from ralph.git.checkpoint.commit import RECORDS, commit_records
+from ralph.git.checkpoint.commit import RECORDS, commit_records, train_trailers
 from ralph.git.checkpoint.restore import give_back
 from ralph.git.checkpoint.work import Checkpoint
 from ralph.git.repository import with_records
@@ -305,7 +305,10 @@ class TaskSettlement:
         subject = f"{task}: {title}" if title else task
         self.watch.let_stand()
         proven = state.proof.stand if state.proof else None
-        made = self.work.commit(subject, task, since, proven, (path,) if path else ())
+        train = state.proof.train if state.proof else ()
+        more = train_trailers(state.proof.tree, train) if state.proof and train[1:] else ()
+        lists = (path,) if path else ()
+        made = self.work.commit(subject, task, since, proven, lists, more=more)
         for note in self.work.notes():
             self.tell(note)
         if made.altered or not made.ok:

@@ -56,6 +56,14 @@ class _Begun:
         return Doing(self.what, f" {elapsed(passed)}")
 
 
+def _under_way(fact: facts.Resumed | facts.Sent | facts.Fared) -> str:
+    if isinstance(fact, facts.Resumed):
+        return "resuming"
+    if isinstance(fact, facts.Fared) and fact.how == "placed":
+        return f"{fact.host} prepares"
+    return "waiting for a machine"
+
+
 class Activity:
     """Follows a run by what its readers are told, on from a state. The thread of the run tells it,
     any other may ask."""
@@ -80,12 +88,8 @@ class Activity:
                 case facts.Began():
                     self._turn_began = self._clock()
                     self._do("starting the agent", "turn")
-                case facts.Resumed():
-                    self._do("resuming", "step")
-                case facts.Sent():
-                    self._do("waiting for a machine", "step")
-                case facts.Fared(how="placed", host=host):
-                    self._do(f"{host} prepares", "step")
+                case facts.Resumed() | facts.Sent() | facts.Fared():
+                    self._do(_under_way(fact), "step")
                 case facts.Launching(role=Role.MESSAGE):
                     self._do("writing the commit message", "message")
                 case facts.Launching():

@@ -95,6 +95,16 @@ class Draft:
         self.assignment = fact.assignment
         self.ended = None
 
+    def tell_of_turn(self, fact: facts.Fared | facts.Ended) -> None:
+        """What became of a turn, or of an attempt at it on another machine."""
+        if isinstance(fact, facts.Ended):
+            self.turn = fact.turn
+            self.agent_seconds += fact.turn.seconds
+            self.pay(fact.turn.cost_usd, fact.turn.usage)
+        elif fact.how != "placed":
+            host = fact.host or "none"
+            self.machines.append(host if fact.how == "done" else f"{host} ({fact.how})")
+
     def check(self, fact: Checked | facts.Proved) -> None:
         if isinstance(fact, Checked):
             self.checks.append(fact)
@@ -274,12 +284,8 @@ class Chapter:
                 if draft.turn is not None:
                     draft.again()
                 draft.launches.append(fact)
-            case facts.Fared(how=how, host=host) if how != "placed":
-                draft.machines.append(host if how == "done" else f"{host or 'none'} ({how})")
-            case facts.Ended(turn=turn):
-                draft.turn = turn
-                draft.agent_seconds += turn.seconds
-                draft.pay(turn.cost_usd, turn.usage)
+            case facts.Fared() | facts.Ended():
+                draft.tell_of_turn(fact)
             case Checked() | facts.Proved():
                 draft.check(fact)
             case facts.Decided(boundary=Boundary.CLOSING):

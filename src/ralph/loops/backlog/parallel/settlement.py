@@ -7,6 +7,7 @@ project by a fast-forward. The project's own tree is never in the middle of a me
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -14,14 +15,19 @@ from ralph.errors import StateError
 from ralph.files.state_dir import write_atomically, writing_state
 from ralph.git import status, under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.git.checkpoint.commit import trailers_of
 from ralph.git.checkpoint.files import ENTER, content, index_lines, when_unlocked
 from ralph.git.checkpoint.work import Checkpoint
 from ralph.git.repository import LINK, GitResult, Repository, with_records
 from ralph.git.submodules import Submodules
+from ralph.kernel.facts import Proved
+from ralph.kernel.findings import Finding
 from ralph.kernel.ports import Committed, Merge
 from ralph.kernel.state import RunState
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Verdict
+from ralph.loops.backlog.parallel.ports import Coupled
+from ralph.loops.backlog.parallel.worktrees import OWN_WORK
 from ralph.loops.backlog.settlement import TaskSettlement, base_of
 from ralph.loops.backlog.store.task_file import NAME
 from ralph.loops.backlog.store.watch import TaskWatch
@@ -64,7 +70,11 @@ class Merged:
 
 @value
 class Joining:
-    """A worker's work tree, and the project whose HEAD it will become."""
+    """A worker's work tree, and the project whose HEAD it will become.
+
+    While files of other tasks are in the work tree that have not landed, a ref of its own keeps
+    the task's work.
+    """
 
     work: WorkTree
     project: Repository
@@ -79,15 +89,43 @@ class Joining:
         """Put work that is kept on top of what the project has now, as files that are not
         committed. Who is killed in it, or before its end is told, calls it again. `lists` are the
         host's to change: where they conflict, the project's are taken."""
-        head, ask = self.head(), self.work.repository.ask
+        mixed = bool(self.work.repository.resolve(OWN_WORK))
+        merged = self._put(work, self.head(), lists, named=True, anew=mixed)
+        if mixed:
+            self.work.repository.ask("update-ref", "-d", OWN_WORK)
+        return merged
+
+    def mix(self, own: SavedWork, work: SavedWork, head: str, lists: tuple[str, ...]) -> Merged:
+        """Put work in which that of other tasks may be on top of a commit in the same way."""
+        self.work.repository.ask("update-ref", OWN_WORK, own.commit)
+        return self._put(work, head, lists, anew=True)
+
+    def couple(self, work: SavedWork, onto: str, lists: tuple[str, ...]) -> str:
+        """A commit of the work on top of another, on no branch; "" if they conflict."""
+        tree, conflicts, _ = self._joined(onto, work)
+        if not {*conflicts} <= {*lists}:
+            return ""
+        tree = self._with_theirs(tree, onto, conflicts) if conflicts else tree
+        return self.work.repository.commit(tree, [onto], "a task in a train")
+
+    def _put(
+        self,
+        work: SavedWork,
+        head: str,
+        lists: tuple[str, ...],
+        *,
+        named: bool = False,
+        anew: bool = False,
+    ) -> Merged:
+        ask = self.work.repository.ask
         under_way.forget(self.work.repository)
         at = os.path.join(self.work.repository.place.git_dir, "HEAD")
         if content(at) != f"ref: {self.branch}\n".encode():
             ask("symbolic-ref", "HEAD", self.branch)
-        if head == work.begun:
+        if head == work.begun and not anew:
             ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
             return Merged()
-        tree, conflicts, words = self._joined(head, work)
+        tree, conflicts, words = self._joined(head, work, named=named)
         if conflicts and {*conflicts} <= {*lists}:
             tree, conflicts, words = self._with_theirs(tree, head, conflicts), (), ()
         ask("reset", "--hard", "--quiet", head)
@@ -119,6 +157,13 @@ class Joining:
         if self.head() != head:
             return _MOVED
         return done.said or f"git update-ref exited with code {done.code}"
+
+    def subject(self, commit: str, task: str) -> str:
+        """The subject of a commit that this run has made for a task; "" if it is another's."""
+        said = self.work.repository.ask("log", "-1", "--no-show-signature", "--format=%B", commit)
+        lines = said.decode("utf-8", "replace").splitlines()
+        trailers = trailers_of(os.path.basename(self.work.run_dir), task).split("\n")
+        return lines[0] if {*trailers} <= {*lines} else ""
 
     def changed_links(self, work: SavedWork) -> list[str]:
         """Submodules that the work takes to another commit."""
@@ -159,13 +204,16 @@ class Joining:
         theirs = {each.path: each.before for each in repository.changes(tree, head)}
         return repository.edited(tree, {p: theirs[p] for p in paths if p in theirs})
 
-    def _joined(self, head: str, work: SavedWork) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _joined(
+        self, head: str, work: SavedWork, *, named: bool = False
+    ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
         both = [head, work.commit]
         if not self.project.follows(work.begun, head):
             both = self._apart(work.begun, *both)
         done = self._merge_tree(*both)
-        if done.code == 1 and both[0] == head:  # by names, which stand beside the conflicts
+        if done.code == 1 and named and both[0] == head:
+            # Once more by names, which stand beside the conflicts.
             self.work.repository.ask("update-ref", self.branch, work.commit)
             there = self.onto and self.project.resolve(self.onto) == head
             name = self.onto.removeprefix("refs/heads/") if there else head
@@ -318,9 +366,65 @@ class WorkerSettlement:
     def land(self, state: RunState) -> str:
         return self.joining.land(self.joining.work.head(), base_of(state).head)
 
-    def has_landed(self, state: RunState) -> bool:
+    def landed(self, state: RunState) -> Committed | None:
         made = self.joining.work.head()
-        return made != base_of(state).head and self.joining.project.follows(made)
+        if made == base_of(state).head or not self.joining.project.follows(made):
+            return None
+        subject = self.joining.subject(made, state.task)
+        return Committed(said=subject, commit=made) if subject else None
+
+    # ---------------------------------------------------------------- in a train
+
+    def couple(self, state: RunState, before: Coupled | None) -> Coupled | None:
+        joining, onto = self.joining, before.commit if before else self.joining.head()
+        work = joining.keep(base_of(state), state.iteration)
+        alone = joining.unresolved(state.iteration, work.commit) or joining.changed_links(work)
+        if alone or (before is None and joining.elsewhere()):
+            return None
+        theirs, lists = before.theirs if before else joining.theirs(), self._lists(state)
+        commit = joining.couple(work, onto, lists)
+        if not commit or theirs.intersection(joining.work.repository.differing(commit, onto)):
+            return None
+        known = before.lists if before else ()
+        return Coupled(commit, onto, (*known, *lists), theirs)
+
+    def try_on(self, state: RunState, last: Coupled, head: str) -> None:
+        self._mix(state, SavedWork(last.commit, head), head, last.lists)
+
+    def as_proven(self, last: Coupled, proof: Proved) -> Coupled:
+        git = self.joining.work.repository
+        if git.tree_of(last.commit) == proof.tree:
+            return last
+        commit = git.commit(proof.tree, [last.below], "a train, and what its gates changed")
+        return replace(last, commit=commit)
+
+    def follow(self, state: RunState, coupled: Coupled, onto: str) -> Merge:
+        merged = self._mix(state, SavedWork(coupled.commit, coupled.below), onto, coupled.lists)
+        return Merge(merged.checkpoint, refusal=_shown(merged.conflicts))
+
+    def _mix(self, state: RunState, work: SavedWork, head: str, lists: tuple[str, ...]) -> Merged:
+        own = self.joining.keep(base_of(state), state.iteration)
+        merged = self.joining.mix(own, work, head, lists)
+        self.inner.watch.let_stand()
+        return merged
+
+    def is_predicted(self, commit: str, coupled: Coupled) -> bool:
+        git = self.joining.work.repository
+        differing = git.differing(git.tree_of(commit), git.tree_of(coupled.commit))
+        return all(git.place.is_ours(path) or path in coupled.lists for path in differing)
+
+    def arrive(self, commit: str, head: str) -> str:
+        return self.joining.land(commit, head)
+
+    def take_logs(self, findings: Sequence[Finding], workspace: str) -> None:
+        for log in filter(None, (finding.log for finding in findings)):
+            if not os.path.isabs(log):
+                with suppress(OSError):
+                    shutil.copyfile(os.path.join(workspace, log), os.path.join(self.workspace, log))
+
+    @property
+    def workspace(self) -> str:
+        return self.joining.work.workspace
 
     def sync(self, state: RunState) -> tuple[bool, str]:
         return self.inner.sync(state)

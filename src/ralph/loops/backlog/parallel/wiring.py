@@ -10,6 +10,7 @@ from ralph.gates.tree_setup import prepare_tree
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.world import hurried
 from ralph.loops.backlog.parallel.policy import worker
+from ralph.loops.backlog.parallel.ride import AfterMerge
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import Seat, TaskWork
@@ -35,8 +36,8 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
             run.tell(text)
 
     def leave() -> None:
-        """Release the merge lock and the lease, whatever became of the task."""
-        context.leave_merge()
+        """Leave the station and release the lease, whatever became of the task."""
+        context.station.leave(context.worker)
         context.budget.give_back(context.worker)
 
     parts = parts_of(plan, run, tell_once)
@@ -55,7 +56,7 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
         gates=(*parts.looks, *parts.executed),
         law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
         about=parts.about,
-        after_merge=parts.executed,
+        after_merge=AfterMerge(parts.rails, parts.check, parts.host),
         publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = parts.place.finish_landing()  # its lead has told the rest

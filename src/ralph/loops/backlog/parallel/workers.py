@@ -23,8 +23,10 @@ from ralph.kernel.verdict import Cause, Park, Reason, Stop
 from ralph.kernel.world import Signals, of_worker
 from ralph.loops.backlog.parallel.coordinator import outcome_of
 from ralph.loops.backlog.parallel.policy import WorkerContext
+from ralph.loops.backlog.parallel.ride import Load, Order
 from ralph.loops.backlog.parallel.shares import shared
 from ralph.loops.backlog.parallel.starts import start_of
+from ralph.loops.backlog.parallel.station import Station
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, keep_unmerged
 from ralph.loops.backlog.plan import Seat, TaskWork, is_apart, worktrees_of
 from ralph.loops.backlog.store.selection import TaskBacklog
@@ -53,7 +55,8 @@ class Foreman:
         self._before, self._signals, self._tell = before, signals, tell
         self._recalled, self._told, self._onto = False, set[str](), ""
         self._state = before
-        self._trees, self._merge_lock = worktrees_of(plan), _OneAtATime()
+        self._trees = worktrees_of(plan)
+        self._station = Station[Load, Order](plan.settings.loop.train)
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
         spent = before.spent.dollars
@@ -176,10 +179,9 @@ class Foreman:
         self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState, below: str
     ) -> Plan[TaskWork]:
         plan, work, bounds = self._plan, self._plan.work, self._plan.work.bounds
-        lock, name = self._merge_lock, sent.worker
-        enter, leave = partial(lock.enter, name), partial(lock.leave, name)
+        name = sent.worker
         rest, take = partial(self.places.rest, name), partial(self.places.take, name)
-        context = WorkerContext(name, self.budget, enter, leave, take, rest)
+        context = WorkerContext(name, self.budget, self._station, take, rest)
         seat = Seat(tree, self._repository, self._onto, context, self._told, below)
         # The run's time is that of its foreman: it passes for all of them.
         more = left(bounds.run.seconds, self._state.spent_at(time.time()).seconds)
@@ -209,21 +211,3 @@ def _moved(plan: Plan[TaskWork], workspace: str) -> Plan[TaskWork]:
     program, *words = plan.command
     program = os.path.join(plan.workspace, program) if "/" in program else program
     return replace(plan, workspace=workspace, command=(program, *words))
-
-
-class _OneAtATime:
-    """A lock for the threads of one process, held by a worker's name."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = ""
-
-    def enter(self, worker: str) -> None:
-        if self._inside != worker:  # only it could change that
-            self._lock.acquire()
-            self._inside = worker
-
-    def leave(self, worker: str) -> None:
-        if self._inside == worker:
-            self._inside = ""
-            self._lock.release()

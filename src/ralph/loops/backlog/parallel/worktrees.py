@@ -25,6 +25,7 @@ from ralph.kernel.tasks.task import Status
 from ralph.kernel.value import replace, value
 from ralph.loops.backlog.store.task_file import TaskFile
 
+OWN_WORK = "refs/worktree/ralph-work"  # of a task in whose files others are; gone with them
 _NOT_MERGED = "Not merged."  # says the commit that shows what could not be
 _BRANCHES = "refs/heads/ralph/"
 _MOST_NAMES = 100
@@ -135,10 +136,14 @@ class Worktrees:
                 self.closed(tree)
                 continue
             ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
-            seen = look(work.repository)
-            changed = work.repository.entries({*seen.there, *seen.gone, *seen.staged}, run_dir)
-            found = work.repository.edited(f"{head}^{{tree}}", changed)
-            saved = work.repository.commit(found, [head], f"what was done for {tree.task}")
+            saved = work.repository.resolve(OWN_WORK)
+            if saved:  # what is in the files is not its own
+                head = work.repository.resolve(f"{saved}^")
+            else:
+                seen = look(work.repository)
+                changed = work.repository.entries({*seen.there, *seen.gone, *seen.staged}, run_dir)
+                found = work.repository.edited(f"{head}^{{tree}}", changed)
+                saved = work.repository.commit(found, [head], f"what was done for {tree.task}")
             project.ask("update-ref", ref, saved)
             title = _hand_over(file, tree.task, ref)
             self.closed(tree, keep=_on_branch(project, ref, head, f"{tree.task}: {title}"))

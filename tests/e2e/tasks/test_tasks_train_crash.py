@@ -1,0 +1,147 @@
+"""A merge train of `ralph tasks run --parallel 4` that is killed at any of its records or effects:
+`ralph resume` lands every task once, and leaves nothing behind (ADR 48)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import crew_points
+import pytest
+import train_points
+from crash_stage import Stage
+from crash_support import PYTHON
+from crew_points import CrewPoint
+
+from kits.thorough import dealt
+from ralph.journal.journal import read_journal
+from ralph.kernel.facts import Proved
+
+# `a` is merged first, and looked at for so long that the others wait for it by then.
+AGENT = r"""
+for prompt; do :; done
+id=$(printf '%s\n' "$prompt" | sed -n 's/^Task \([^: ]*\).*/\1/p' | head -1)
+[ "$id" = a ] || while [ ! -e "$NOTES/a-is-committed" ]; do sleep 0.02; done
+echo "$id" > "$id"
+echo "<promise>COMPLETE</promise>"
+"""
+HOOK = r"""#!/bin/sh
+[ -e "$NOTES/a-is-committed" ] && exit
+touch "$NOTES/a-is-committed"
+proven() { grep -l '"type":"accept"' "$NOTES"/state/*/runs/*/runs/*/journal.jsonl | wc -l; }
+for n in $(seq 200); do [ "$(proven)" -ge 4 ] && break; sleep 0.05; done
+sleep 0.5
+"""
+KILLS: list[CrewPoint] = [
+    (when, worker, 1, name)
+    for name in ("Moved", "Proved 2", "Step record", "Step merged with", "Step commit", "Step sync")
+    for worker in ("002", "003", "004")
+    for when in ("before", "after")
+]
+EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
+
+
+def staged(root: Path) -> Stage:
+    tasks = {name: {"completion": {"type": "file_exists", "path": name}} for name in "abcd"}
+    stage = Stage(root, "", AGENT, tasks, ("--parallel", "4")).prepare()
+    os.environ["NOTES"] = str(root)
+    hook = stage.repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text(HOOK)
+    hook.chmod(0o755)
+    return stage
+
+
+def assert_landed_once(stage: Stage) -> None:
+    """Each task is one commit, with the tree that was proven, and nothing is left."""
+    assert {task["id"]: task["status"] for task in stage.lines("tasks")} == dict.fromkeys(
+        "abcd", "done"
+    ), stage.said()
+    subjects = stage.git("log", "--format=%s")
+    ended = sorted(s for s in subjects if not s.startswith(("Begin", "Record")))
+    assert ended == [f"{n}: It is {n}" for n in "abcd"], stage.said()
+    assert {line.split("\t")[1] for line in stage.files("HEAD")} >= {*"abcd"}
+    assert [line for line in stage.git("status", "--porcelain") if ".ralph/" not in line] == []
+    assert len(stage.git("worktree", "list")) == 1
+    assert stage.git("for-each-ref", "--format=%(refname)") == ["refs/heads/main"]
+    (runs,) = (stage.root / "state").glob("*/runs")
+    assert not list((runs.parent / "worktrees").iterdir())
+    for task in stage.lines("tasks"):
+        assert_proven(stage, task["evidence"], task["id"])
+
+
+def assert_proven(stage: Stage, evidence: dict[str, object], task: str) -> None:
+    """The tree in the evidence is that of the last commit of its train, but for Ralph's records."""
+    (commit,) = stage.git("log", "--format=%H", f"--grep=^{task}: It is")
+    train = evidence.get("train") or [task]
+    assert isinstance(train, list)
+    last = stage.git("log", "-1", "--format=%H", f"--grep=^{train[-1]}: It is")[0]
+    differing = stage.git("diff", "--name-only", f"{evidence['tree']}", last)
+    assert all(name.startswith(".ralph/") for name in differing), (task, differing)
+    said = stage.git("log", "-1", "--format=%B", commit)
+    assert (f"Ralph-Tree: {evidence['tree']}" in said) == (len(train) > 1)
+
+
+def heads(stage: Stage) -> list[str]:
+    """Everything that the branch has ever stood on."""
+    return stage.git("reflog", "--format=%H", "main")
+
+
+def trains(stage: Stage) -> set[tuple[str, ...]]:
+    journals = (stage.root / "state").glob("*/runs/*/runs/*/journal.jsonl")
+    facts = (fact for journal in journals for fact in read_journal(str(journal))[0])
+    return {fact.train for fact in facts if isinstance(fact, Proved) and len(fact.train) > 1}
+
+
+def killed(stage: Stage, program: str, *words: str) -> bool:
+    return stage.call(sys.executable, program, *words, *stage.begin) == -9
+
+
+def resumed(stage: Stage) -> None:
+    stage.call(*PYTHON, "resume")
+    assert_landed_once(stage)
+
+
+def test_a_train_that_nobody_kills_moves_the_branch_once(tmp_path: Path) -> None:
+    stage = staged(tmp_path / "stage")
+    assert stage.call(*PYTHON, *stage.begin) == 0, stage.said()
+    assert_landed_once(stage)
+    assert [len(train) for train in trains(stage)] == [3]
+    assert len(heads(stage)) == 3, "Begin, a, the train"
+
+
+@pytest.mark.parametrize("point", KILLS if EVERY else dealt(((p,) for p in KILLS), 6))
+def test_killed_at_a_record_of_a_train(tmp_path: Path, point: CrewPoint) -> None:
+    stage = staged(tmp_path / "stage")
+    when, worker, iteration, name = point
+    if killed(stage, crew_points.__file__, "KILL", when, worker, str(iteration), name):
+        assert len(heads(stage)) in (2, 3), "all of the train, or nothing"
+    resumed(stage)
+
+
+@pytest.mark.parametrize("effect", train_points.EFFECTS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_an_effect_of_a_train(tmp_path: Path, when: str, effect: str) -> None:
+    """Between what git does and what the journal says of it."""
+    stage = staged(tmp_path / "stage")
+    name, number = effect.split()
+    assert killed(stage, train_points.__file__, when, name, number), stage.said()
+    resumed(stage)
+
+
+@pytest.mark.parametrize("effect", ["mix 1", "mix 3", "commit 3"])
+def test_whoever_begins_anew_finds_each_tasks_own_work(tmp_path: Path, effect: str) -> None:
+    """Others' work that is in its files is not taken for its own."""
+    stage = staged(tmp_path / "stage")
+    name, number = effect.split()
+    assert killed(stage, train_points.__file__, "after", name, number), stage.said()
+    for ref in ("a-is-committed",):
+        assert (tmp_path / "stage" / ref).exists()
+    stage.call(*PYTHON, *stage.begin)
+    subjects = stage.git("log", "--format=%s")
+    assert sorted(s for s in subjects if s[0] in "abcd") == [f"{n}: It is {n}" for n in "abcd"]
+    for name in "bcd":
+        (commit,) = stage.git("log", "--format=%H", f"--grep=^{name}: It is")
+        changed = subprocess.check_output(
+            ["git", "show", "--name-only", "--format=", commit], cwd=stage.repo, text=True
+        )
+        assert [line for line in changed.splitlines() if ".ralph" not in line] == [name]
