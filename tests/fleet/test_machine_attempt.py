@@ -274,6 +274,30 @@ def test_a_home_without_room_says_so(site: Site) -> None:
     assert "XDG_CACHE_HOME" in told["remedy"]
 
 
+def test_a_machine_without_git_says_so(site: Site) -> None:
+    job = site.job()
+    site.environ["PATH"] = str(site.root / "nothing")
+    told = failed(site.made(job))
+    assert "git was not found" in told["why"]
+    assert "Install git" in told["remedy"]
+
+
+def test_a_project_below_the_top_of_its_repository(site: Site) -> None:
+    site.again({"text": "ok", "files": {"made.txt": "made\n"}})
+    job = site.job(inside="a", task_list=b"{}\n")
+    site.made(job)
+    assert site.files(site.found(job).work) == {"a/made.txt": "made\n"}
+    (call,) = calls(site.agent)
+    assert call["cwd"] == str(site.cache / "trees" / "0" / "a")
+    elsewhere = site.root / "elsewhere"
+    (elsewhere / ".ralph").mkdir(parents=True)
+    site.again({"text": "ok", "tools": [{"run": f"cd ..; mv a away; ln -s {elsewhere} a"}]})
+    for task in ("T-2", "T-3"):
+        assert "done" in site.made(site.job(task, inside="a", task_list=b"{}\n"))
+    assert (elsewhere / ".ralph").is_dir(), "nothing of the next attempt follows a link"
+    assert not (elsewhere / ".ralph" / "tasks.jsonl").exists()
+
+
 def test_secrets_of_the_machine_are_not_in_the_result(site: Site) -> None:
     secret = "sk-ant-api03-" + "A" * 80
     site.environ["ANTHROPIC_API_KEY"] = secret

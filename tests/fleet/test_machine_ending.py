@@ -45,8 +45,8 @@ def ended(attempt: Attempted) -> float:
     return when
 
 
-def is_over() -> bool:
-    return gone(MARK) and gone("T-1.1")
+def is_over(site: Site) -> bool:
+    return gone(MARK) and gone(str(site.home))
 
 
 def test_the_end_of_the_lease_is_the_end_of_all(site: Site) -> None:
@@ -54,7 +54,7 @@ def test_the_end_of_the_lease_is_the_end_of_all(site: Site) -> None:
     with site.started(site.job(lease=6.0)) as attempt:
         until = begun(site, attempt)
         assert ended(attempt) < until
-    assert is_over()
+    assert is_over(site)
 
 
 def test_a_lease_that_is_renewed_goes_on(site: Site) -> None:
@@ -75,7 +75,7 @@ def test_the_end_of_the_pipe_is_the_end_of_all(site: Site) -> None:
         assert "nobody waits" in attempt.result()["failed"]["why"]
         assert not naming(MARK)
         assert time.monotonic() - before < 10
-    assert is_over()
+    assert is_over(site)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -85,7 +85,7 @@ def test_a_signal_is_the_end_of_all(site: Site, number: signal.Signals) -> None:
         attempt.process.send_signal(number)
         assert "failed" in attempt.result()
         assert attempt.process.returncode == 0
-    assert is_over()
+    assert is_over(site)
 
 
 def test_a_cut_is_over_within_ten_seconds(site: Site) -> None:
@@ -96,7 +96,7 @@ def test_a_cut_is_over_within_ten_seconds(site: Site) -> None:
         assert "done" in attempt.result()
         assert not naming(MARK)
         assert time.monotonic() - before < 10
-    assert is_over()
+    assert is_over(site)
 
 
 def test_a_killed_attempt_leaves_nothing(site: Site) -> None:
@@ -104,7 +104,7 @@ def test_a_killed_attempt_leaves_nothing(site: Site) -> None:
         begun(site, attempt)
         attempt.process.kill()
         attempt.process.wait()
-        assert is_over()
+        assert is_over(site)
 
 
 def test_a_killed_keeper_leaves_nothing(site: Site) -> None:
@@ -120,7 +120,7 @@ def test_a_killed_keeper_leaves_nothing(site: Site) -> None:
             os.kill(pid, signal.SIGKILL)
         attempt.result()
         assert not naming(MARK)
-    assert is_over()
+    assert is_over(site)
 
 
 def test_a_stopped_keeper_does_not_outlast_the_lease(site: Site) -> None:
@@ -130,7 +130,7 @@ def test_a_stopped_keeper_does_not_outlast_the_lease(site: Site) -> None:
             if b"keeper_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(pid, signal.SIGSTOP)
         assert ended(attempt) < until
-    assert is_over()
+    assert is_over(site)
 
 
 def test_one_that_was_stopped_kills_at_once_when_it_goes_on(site: Site) -> None:
@@ -145,7 +145,7 @@ def test_one_that_was_stopped_kills_at_once_when_it_goes_on(site: Site) -> None:
         before = boottime()
         assert "lease is over" in attempt.result()["failed"]["why"]
         assert boottime() - before < 3
-    assert is_over()
+    assert is_over(site)
 
 
 def test_a_push_ends_with_the_lease(site: Site) -> None:

@@ -164,7 +164,7 @@ def test_nothing_of_a_sandbox_is_left(site: Site, how: str) -> None:
         if how != "kill":
             attempt.result()
         assert gone(seconds)
-    assert gone("T-1.1")
+    assert gone(str(site.home))
     assert result(site, "ls", "T-2")["said"].split() == ["a", "b", "link", "said", "tool"]
 
 

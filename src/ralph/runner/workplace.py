@@ -11,10 +11,8 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir
 from ralph.gates.guardrail import GatePlace, Guardrail, slugs
 from ralph.gates.protect import ProtectGate, Protector
-from ralph.kernel.facts import Landed
 from ralph.kernel.ports import Agent, Gate, Gates, Policy, Trees, Workspace
 from ralph.kernel.rules import Patience
-from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.value import replace
 from ralph.kernel.world import hurried
 from ralph.processes.child import Command
@@ -44,14 +42,14 @@ class Workplace:
         patterns = (*plan.settings.protect, *elsewhere)
         store = os.path.join(run.directory, "protected")
         self.protector = Protector(plan.workspace, patterns, store)
-        self._layers = None  # None: in place
+        self.layers = None  # None: in place
         if plan.sandbox is not None:
             from ralph.runner.sandboxing import layers_of
 
-            self._layers = layers_of(plan, run.directory)
-        if self._layers is not None:
-            self._layers.tell = tell or run.tell
-            run.cleanup.callback(self._layers.close)
+            self.layers = layers_of(plan, run.directory)
+        if self.layers is not None:
+            self.layers.tell = tell or run.tell
+            run.cleanup.callback(self.layers.close)
         self._room = self._clean_room() if plan.settings.proof == "clean" else None
         self._outside = GatePlace(
             plan.workspace,
@@ -103,7 +101,7 @@ class Workplace:
         return InCleanRoom(gate, self._room)
 
     def _inside(self) -> GatePlace:
-        plan, layers, room = self.plan, self._layers, self._room
+        plan, layers, room = self.plan, self.layers, self._room
         if layers is None or not plan.is_contained:
             return self._outside
         if room is not None:
@@ -154,21 +152,11 @@ class Workplace:
     def sandboxed(self, policy: Policy, *, lands: bool = True) -> Policy:
         """The policy; where turns are contained, nothing is judged before it has landed, or, where
         nothing is to land, before it is thrown away."""
-        if self._layers is None:
+        if self.layers is None:
             return policy
         from ralph.sandbox.profile import discarding, sandboxed
 
-        return sandboxed(policy, self._layers) if lands else discarding(policy, self._layers)
-
-    def land(self, order: Order, turn: Turn) -> tuple[Landed, ...]:
-        """Apply what a turn changed in its sandbox, or throw it away, where no policy does that."""
-        if self._layers is None or order.role is Role.MESSAGE:
-            return ()
-        from ralph.sandbox.profile import is_kept
-
-        landed = self._layers.land(order.iteration, time.time(), keep=is_kept(turn))
-        self._layers.clear()
-        return (landed,)
+        return sandboxed(policy, self.layers) if lands else discarding(policy, self.layers)
 
     def agent(self, env: Mapping[str, str] = {}) -> Agent:
         """The agents that take the turns, each at its place on the roster."""
@@ -176,7 +164,7 @@ class Workplace:
         return ByPlace(agents, self.plan.roster.fallbacks) if len(agents) > 1 else agents[0]
 
     def _agent(self, plan: Plan[Any], env: Mapping[str, str]) -> Agent:
-        run_dir, layers = self.run.directory, self._layers
+        run_dir, layers = self.run.directory, self.layers
         contained = plan.sandbox.environment() if plan.sandbox else {}
         env = {**contained, **hook_environment(plan, run_dir), **env}
         if layers is None:

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ralph.sandbox.backends.base import Backend, OpenSandbox
 from ralph.sandbox.changes import landing
 from ralph.sandbox.credentials import Login
 from ralph.sandbox.interface import CommitResult, SandboxPolicy
+from ralph.sandbox.profile import is_kept
 from ralph.text.words import listed
 
 _SHOW = 'test -f "$1" && exec head -c 1048577 -- "$1"'  # whatever the agent has put there
@@ -110,6 +112,14 @@ class RunLayers:
         except OSError as error:
             raise _unlanded(path, error) from error
         return replace(landed, refused=self._refused)
+
+    def landed(self, order: Order, turn: Turn) -> tuple[Landed, ...]:
+        """The same at once after a turn, where no policy does that."""
+        if order.role is Role.MESSAGE:
+            return ()
+        landed = self.land(order.iteration, time.time(), keep=is_kept(turn))
+        self.clear()
+        return (landed,)
 
     def check(self, command: Command, on_output: Reader = None, on_error: Reader = None) -> Child:
         """Start a guardrail in a sandbox of its own, kept unless it is cut: a `Starter`."""

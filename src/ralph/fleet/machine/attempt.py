@@ -19,7 +19,7 @@ from ralph.fleet import trees
 from ralph.fleet.machine import cache as caches
 from ralph.fleet.machine import taking
 from ralph.fleet.machine.holding import mark
-from ralph.fleet.machine.pipe import CutOffError, HopelessError, Leash, Voice
+from ralph.fleet.machine.pipe import CutOffError, HopelessError, Leash, Voice, tell
 from ralph.fleet.machine.run_dirs import made
 from ralph.fleet.machine.setting_up import TreeSetup
 from ralph.fleet.port import Job
@@ -76,7 +76,8 @@ class Attempt:
             turn = taking.take(place, found.order, self._leash, self._voice)
             ended = Ended(time.time(), turn)
             self._may(self._leash.after)
-            facts: tuple[Fact, ...] = (*place.land(found.order, turn), ended)
+            landed = place.layers.landed(found.order, turn) if place.layers else ()
+            facts: tuple[Fact, ...] = (*landed, ended)
             cache.scrub()
             commit = self._result(cache, found, work, facts, run_dir)
             self._push(cache, start, commit)
@@ -107,7 +108,8 @@ class Attempt:
                 if last or not cache.make_anew(job.order):
                     message = error.message if isinstance(error, RalphError) else str(error)
                     raise ConfigError(
-                        f"the order cannot be had: {message}", f"Look there: rm -r {cache.path}"
+                        f"the order cannot be laid out: {message}",
+                        f"Make room there, or have the cache made anew: rm -rf {cache.path}",
                     ) from error
             else:
                 return found, slot
@@ -173,7 +175,7 @@ class Attempt:
                 raise
             except (RalphError, OSError) as error:
                 setup.note(first)
-                taking.tell(f"The agent has to install it: {error}")
+                tell(f"The agent has to install it: {error}")
 
     # ------------------------------------------------------------ after it
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 
-from ralph.errors import StateError, failing
+from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
 from ralph.files.safe_open import read_or_nothing, remove_file
 from ralph.files.state_dir import write_atomically
@@ -86,9 +86,10 @@ class Cache:
                 kind = "sha256" if len(order) == 64 else "sha1"
                 words = ("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
                 made = call((*words, self.git_dir), self.path, clean_environ(self.environ))
+                if made.code == 127:
+                    raise ConfigError("git was not found", "Install git there.")
                 if made.code != 0:
-                    remedy = _FREE if made.code != 127 else "Install git there."
-                    raise StateError(f"no repository can be made: {made.said}", remedy)
+                    raise StateError(f"no repository can be made: {made.said}", _FREE)
                 said = read_or_nothing(os.path.join(self.git_dir, "config"))
                 write_atomically(config, said.decode())
             self.scrub()
@@ -150,10 +151,10 @@ class Cache:
 
     def fill(self, slot: Slot, tree: str) -> None:
         """Have exactly the files of a tree, but for what git ignores."""
-        git = self._repository_of(slot)
-        remove(os.path.join(slot.workspace, ".ralph"))
+        git, ours = self._repository_of(slot), os.path.join(slot.inside, ".ralph")
         git.ask("read-tree", "--reset", "-u", tree)
         git.ask("clean", "-ffdq")
+        git.ask("--literal-pathspecs", "clean", "-ffdqx", "--", ours)  # that is one attempt's own
         copy_index(os.path.join(slot.git_dir, "index"), f"{slot.index}.new")
         os.replace(f"{slot.index}.new", slot.index)
 
@@ -165,7 +166,8 @@ class Cache:
         """Throw all of it away and begin anew, unless somebody else works with it."""
         if not self._is_only_ours():
             return False
-        os.rename(self.git_dir, os.path.join(self.path, f"{_BROKEN}-{time.time_ns():x}"))
+        with suppress(FileNotFoundError):
+            os.rename(self.git_dir, os.path.join(self.path, f"{_BROKEN}-{time.time_ns():x}"))
         for name in os.listdir(self.path):
             if name.startswith(_BROKEN):
                 remove(os.path.join(self.path, name))

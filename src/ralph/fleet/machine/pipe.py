@@ -6,6 +6,7 @@ import math
 import os
 import re
 import select
+import sys
 import time
 from typing import Any
 
@@ -189,6 +190,11 @@ class Voice:
                 line = line[os.write(self._pipe, line) :]
         except OSError:
             return  # whoever has gone has closed the other pipe, too
+
+
+def tell(words: str) -> None:
+    """Say something to whoever looks at the machine."""
+    print(redact(words), file=sys.stderr, flush=True)
 
 
 def job_of(line: bytes) -> Job:

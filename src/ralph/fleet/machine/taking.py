@@ -1,9 +1,7 @@
 """The turn of an attempt: planned by the run's settings with this machine's agent, environment and
 sandbox, and taken as a worker here would take it."""
 
-import json
 import os
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -12,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ralph.errors import ConfigError
-from ralph.fleet.machine.pipe import HopelessError, Leash, Voice
+from ralph.fleet.machine.pipe import HopelessError, Leash, Voice, tell
 from ralph.fleet.port import Job
 from ralph.journal.journal import JOURNAL, FileJournal
 from ralph.kernel.facts import Fared, Launching, Sent
@@ -34,7 +32,6 @@ from ralph.runner.workplace import Workplace
 from ralph.settings.load import Loaded, combine
 from ralph.settings.schema import CiSettings, PullSettings
 from ralph.settings.source import Layer
-from ralph.text.redact import redact
 from ralph.ui.console import Console
 from ralph.ui.style import Style
 
@@ -53,7 +50,7 @@ class TurnWork:
 def settings_of(job: Job) -> Loaded:
     """The settings that the turn needs; what is judged, is judged where the run is."""
     try:
-        told = json.loads(job.settings)
+        told = msgspec.json.decode(job.settings)
         if not isinstance(told, dict):
             raise ValueError("they are no object")
         loaded = combine([Layer(_OF_THE_RUN, told, is_flag=True)])
@@ -135,8 +132,3 @@ def take(place: Workplace, order: Order, leash: Leash, voice: Voice) -> Turn:
         return replace(cut, finished=True) if cut and pulse.since_result is not None else cut
 
     return place.agent().take_turn(order, watch)
-
-
-def tell(words: str) -> None:
-    """Say something to whoever looks at the machine."""
-    print(redact(words), file=sys.stderr, flush=True)
