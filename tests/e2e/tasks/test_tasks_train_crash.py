@@ -14,7 +14,6 @@ from crash_support import PYTHON
 from crew_points import CrewPoint
 
 from kits.thorough import dealt
-from kits.work_tree import git
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Proved
 
