@@ -97,7 +97,12 @@ def test_the_last_tree_is_tried_on_the_projects_head(bench: Bench) -> None:
     crew, last = bench.crew, coupled(bench, other(bench.crew, theirs="theirs\n"))
     crew.write(crew.own, "left", "by a gate\n")
     bench.worker.try_on(bench.state, last, crew.joining.head())
-    assert git(crew.own, "status", "--porcelain", "--", ":!.ralph").split() == ["??", "mine", "??", "theirs"]
+    assert git(crew.own, "status", "--porcelain", "--", ":!.ralph").split() == [
+        "??",
+        "mine",
+        "??",
+        "theirs",
+    ]
     assert git(crew.own, "rev-parse", "HEAD") == git(crew.top, "rev-parse", "HEAD")
 
 

@@ -9,15 +9,20 @@ import threading
 import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.errors import ConfigError
+from ralph.fleet.cluster.dask_nodes import is_there
 from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
 from ralph.fleet.messages import Message, message_of, result_of, text_of
 from ralph.fleet.port import Event, Failed, Handle, Job
+from ralph.fleet.security import address_of
 from ralph.kernel.verdict import Cut
+
+if TYPE_CHECKING:
+    from distributed import Security
 
 _PATIENCE = 8.0  # seconds for the scheduler to answer at all
 _SOON = 0.05  # seconds between two looks where something has just happened
@@ -32,7 +37,7 @@ class DaskExecutor:
     """An `Executor`. `security` is a `distributed.Security`. ConfigError if there is no such
     fleet."""
 
-    def __init__(self, address: str, security: object = None) -> None:
+    def __init__(self, address: str, security: "Security | None" = None) -> None:
         self._lock = threading.Lock()
         self._known: dict[str, _Sent] = {}
         self._fleet = _Fleet(address, security)
@@ -126,7 +131,7 @@ class _Sent(Submitted):
 class _Fleet:
     """The cluster, seen from the loop of events."""
 
-    def __init__(self, address: str, security: object) -> None:
+    def __init__(self, address: str, security: "Security | None") -> None:
         self.slots = 0
         self._address, self._security = address, security
         self._client: Any = None
@@ -147,6 +152,8 @@ class _Fleet:
             raise ConfigError(
                 "the extra fleet is not installed", "Install ralph-engine[fleet]"
             ) from error
+        if why := await is_there(address_of(self._address), self._security):
+            raise self._unreachable(ConnectionError(why))  # Dask would try again and again
         try:
             async with asyncio.timeout(_PATIENCE + 1):
                 self._client = await self._new_client()
