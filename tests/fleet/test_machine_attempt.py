@@ -92,6 +92,15 @@ def test_nothing_begins_before_it_is_granted(site: Site) -> None:
     assert not (site.home / ".cache").exists()
 
 
+def test_a_job_waits_for_its_grant(site: Site) -> None:
+    with site.started(site.job()) as attempt:
+        for _ in range(12):
+            attempt._hear(0.25)
+            assert not (site.home / "state").exists()
+        attempt.lend()
+        assert "done" in attempt.result()
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"nonsense\n", b'{"job": {"version": 3}}\n', b"x" * 200_000]
 )

@@ -197,8 +197,14 @@ def said(pipe: int) -> list[dict[str, Any]]:
     return [json.loads(each) for each in os.read(pipe, 1 << 20).splitlines()]
 
 
-def test_a_voice_that_nobody_hears_does_not_wait() -> None:
-    ours, theirs = os.pipe()
+def test_a_voice_that_nobody_hears_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    write, (ours, theirs) = os.write, os.pipe()
+
+    def never_waits(pipe: int, data: bytes) -> int:
+        assert select.select([], [pipe], [], 0)[1], "it would wait"
+        return write(pipe, data)
+
+    monkeypatch.setattr(os, "write", never_waits)
     voice = Voice(theirs)
     for number in range(100_000 // 50):
         voice.say(pulse={"number": number, "more": "x" * 50})
