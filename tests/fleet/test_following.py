@@ -83,7 +83,8 @@ def test_another_incarnation_is_refused() -> None:
     assert refusal is not None
     assert (refusal["incarnation"], refusal["cut"]["grace"]) == ("B", 0.0)
     assert "grant" not in refusal
-    assert following.request()["incarnation"] == "A"
+    assert following.heard(answer(stamp=2000.0, incarnation="B", said=b"late"), 2.0) == []
+    assert (following.request()["incarnation"], following.request()["renew"]) == ("A", 1001.0)
     assert following.refusal(answer()) is None
 
 

@@ -205,7 +205,7 @@ class _Told:
             return None
         numbers: list[Any] = [answer.get(name) for name in ("stamp", "left", "since", "size")]
         stamp, left, since, size = numbers
-        if not (is_number(stamp) and is_number(left or 0.0)):
+        if not (is_number(stamp) and (left is None or is_number(left))):
             return None
         if not isinstance(since, int) or not isinstance(size, int):
             return None
