@@ -46,7 +46,7 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
         return Cut("asked to end", _GRACE if len(asked) == 1 else 0.1) if asked else None
 
     def say(data: bytes) -> None:
-        """Pass on what is said; a Python that is interrupted while it starts says more than that."""
+        """Pass on what is said; a Python that is interrupted while it starts says more."""
         ours = [line for line in data.splitlines(True) if line.startswith(b"[ralph]")]
         err(b"".join(ours) if asked else data)
 
