@@ -121,8 +121,11 @@ def summary(outcomes: list[Outcome], tasks: int) -> str:
     done = sum((outcome.done for outcome in outcomes), Counter[str]())
     cuts, kills = done[CUT], done.total() - done[CUT]
     by_route = ", ".join(f"{name} {done[name]}" for name in ROUTES if name != CUT and done[name])
+    agents = sum(outcome.agents for outcome in outcomes)
+    unfinished = sum(outcome.unfinished for outcome in outcomes)
     lines = [
         f"{len(outcomes)} runs of {tasks} tasks, {kills} kills ({by_route}), {cuts} partitions",
+        f"{agents} agents, {unfinished} of them ended before their time",
         *(
             f"{sum(words in each for outcome in outcomes for each in outcome.wrong):6} {kind}"
             for kind, words in _KINDS.items()

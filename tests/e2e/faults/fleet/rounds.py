@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults.fleet.stage import LEASE, Stage, staged
+from kits.machines.checking import lives
 from kits.machines.network import signalled
 
 CUT = "cut"
@@ -29,6 +30,8 @@ class Outcome:
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)  # exit codes of the run that nobody asked for
+    agents: int = 0  # that began
+    unfinished: int = 0  # of them, which were ended or died before their time
     seconds: float = 0.0
 
 
@@ -150,5 +153,8 @@ def played(root: Path, packages: Path, seed: int, routes: Sequence[str], tasks: 
         except Exception as error:  # noqa: BLE001  it is what is wrong
             outcome.wrong.append(f"{type(error).__name__}: {error}")
         outcome.wrong += stage.wrong()
+        known = lives(stage.life.lines())
+    outcome.agents = len(known)
+    outcome.unfinished = sum(not life.finished for life in known)
     outcome.seconds = time.monotonic() - began
     return outcome

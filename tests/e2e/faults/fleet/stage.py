@@ -19,6 +19,7 @@ PORT = 8786
 PROJECT = f"{USER_HOME}/project"
 RALPH = (sys.executable, "-m", "ralph")
 _WHO = "[user]\n\tname = Dev\n\temail = dev@localhost\n[init]\n\tdefaultBranch = main\n"
+_GATE = "sleep 0.3; for each in done-*; do test -s $each || exit 1; done"
 _TRAILER = "--format=%(trailers:key=Ralph-Task,valueonly)"
 
 
@@ -43,6 +44,7 @@ class Stage:
         settings = {
             "agent": {"command": AGENT, "kind": "text", "probe": False},
             "fleet": {"lease": LEASE},
+            "guardrails": [{"command": _GATE}],
             "endGrace": 0.2,
         }
         place = self.first.home / "project"
