@@ -125,6 +125,7 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
 def test_asked_to_end_while_it_starts(tmp_path: Path, late: float) -> None:
     starting = Started(tmp_path / "said", "up")
     time.sleep(late)
-    assert starting.end(signal.SIGTERM) in (0, 130)
+    # The last of these while Python itself starts.
+    assert starting.end(signal.SIGTERM) in (0, 130, -signal.SIGTERM)
     assert starting.is_gone()
     assert "Traceback" not in starting.said.read_text()

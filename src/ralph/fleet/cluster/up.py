@@ -45,9 +45,14 @@ def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
     def watch() -> Cut | None:
         return Cut("asked to end", _GRACE if len(asked) == 1 else 0.1) if asked else None
 
+    def say(data: bytes) -> None:
+        """Pass on what is said; a Python that is interrupted while it starts says more."""
+        ours = [line for line in data.splitlines(True) if line.startswith(b"[ralph]")]
+        err(b"".join(ours) if asked else data)
+
     # Our own ears first: a signal that comes while it starts ends it too.
     with ending_by(lambda number, _: asked.append(number)), keeping(None) as start:
-        ended = start(Command(words, "/", _lasting(environ), stdin), out, err).wait(watch)
+        ended = start(Command(words, "/", _lasting(environ), stdin), out, say).wait(watch)
     if ended.cut is not None:
         return 0
     if ended.code >= _KILLED:
