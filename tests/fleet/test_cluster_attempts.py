@@ -104,6 +104,7 @@ def test_a_drained_worker_finishes_and_then_leaves(up: Up, run: Run) -> None:
 
 def test_an_attempt_outlives_its_scheduler(up: Up, run: Run) -> None:
     os.kill(up.members()[0], signal.SIGKILL)
+    up.has_said("What is under way goes on while its lease holds.")
     up.has_said("again.")
     assert run.let_go() == 0
     assert len(run.lives()) == 1, "no second agent began"

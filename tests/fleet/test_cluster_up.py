@@ -28,11 +28,13 @@ LEAVES = """sleep 1000 >/dev/null 2>&1 & echo $!
 setsid sh -c 'trap "" INT TERM HUP; while :; do sleep 1; done' >/dev/null 2>&1 & echo $!"""
 
 
-def left_by(up: Up) -> None:
+def left_by(up: Up) -> set[int]:
     """Have every worker leave something, and remember it."""
     with Client(up.address, set_as_default=False) as client:
         said = client.run(subprocess.check_output, ["sh", "-c", LEAVES])
-    up.seen |= {int(pid) for pids in said.values() for pid in pids.split()}
+    left = {int(pid) for pids in said.values() for pid in pids.split()}
+    up.seen |= left
+    return left
 
 
 def workers(address: str) -> list[dict[str, object]]:
@@ -84,11 +86,10 @@ def test_a_scheduler_that_dies_is_back_at_its_port(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
     up = Up(tmp_path / "said")
-    left_by(up)
+    left = left_by(up)
     os.kill(up.members()[1], signal.SIGKILL)
     up.has_said("has died (killed by signal 9); it is started again at once.")
-    before = set(up.seen)
-    until(lambda: not any(command_line(pid) for pid in before - set(up.below())))
+    until(lambda: not any(map(command_line, left)))
     until(lambda: len(workers(up.address)) == 1)
 
 

@@ -44,7 +44,7 @@ def test_a_worker_waits_for_its_scheduler_and_comes_back(tmp_path: Path) -> None
     worker.has_said(f"w: at {address}, 3 slots.")
     assert [(one["name"], one["slots"]) for one in workers(address)] == [("w", 3)]
     assert first.end() == 0
-    worker.has_said("Attempts under way go on while their leases hold.")
+    worker.has_said("w: waits for a scheduler", times=2)
     Up(tmp_path / "second", "--port", str(port), workers=0)
     worker.has_said(f"w: at {address} again.")
     until(lambda: len(workers(address)) == 1)
@@ -86,6 +86,8 @@ def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None
     up.has_said("No worker is left here.")
     again = ralph("fleet", "drain", "--yes", "--fleet", up.address)
     assert (again.returncode, again.stdout) == (0, "There are no workers.\n")
+    told = ralph("fleet", "drain", "--yes", "--json", "--fleet", up.address)
+    assert json.loads(told.stdout) == {"workers": []}
 
 
 def test_nobody_there(tmp_path: Path) -> None:
@@ -108,9 +110,18 @@ def test_no_address_without_tls_but_this_machine(words: tuple[str, ...]) -> None
     assert "tls://192.0.2.1:8786" in done.stderr
 
 
+def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    up = Up(tmp_path / "said", "--host", "::1")
+    assert up.address.startswith("tcp://[::1]:")
+    assert [one["address"][:12] for one in workers(up.address)] == ["tcp://[::1]:"]
+
+
 def test_no_scheduler_for_others_without_tls() -> None:
     done = ralph("fleet", "up", "--host", "0.0.0.0")
     assert done.returncode == 2
+    assert f"there is no {os.environ['XDG_CONFIG_HOME']}/ralph/fleet/ca.pem" in done.stderr
     assert "--tls DIR" in done.stderr
 
 

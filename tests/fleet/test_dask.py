@@ -112,8 +112,8 @@ def test_a_coordinator_that_is_killed_is_followed_by_another(
     finally:
         first.kill()
         first.wait()
-    with closing(DaskExecutor(cluster.address, resumed=True)) as executor:
-        handle = executor.submit(job)
+    with closing(DaskExecutor(cluster.address)) as executor:
+        handle = executor.submit(job, again=True)
         assert said(until(executor, handle, Said)) == b"x"
         executor.cancel(handle, CUT)
         assert isinstance(whole(executor, handle)[-1], Failed)
@@ -124,10 +124,10 @@ def test_a_coordinator_that_is_killed_is_followed_by_another(
 @pytest.mark.slow
 def test_what_nobody_has_any_more_waits_for_the_lease(cluster: Cluster, bench: Bench) -> None:
     """An earlier process may have lent it to a machine that cannot be asked."""
-    with closing(DaskExecutor(cluster.address, resumed=True)) as executor:
+    with closing(DaskExecutor(cluster.address)) as executor:
         begun = time.monotonic()
-        handle = executor.submit(bench.job({"done": "c1"}))
-        fresh = executor.submit(bench.job({"done": "c2"}, task="T-002"), again=False)
+        handle = executor.submit(bench.job({"done": "c1"}), again=True)
+        fresh = executor.submit(bench.job({"done": "c2"}, task="T-002"))
         assert whole(executor, fresh)[-1] == Done("c2")
         assert whole(executor, handle)[-1] == Done("c1")
         assert time.monotonic() - begun > bench.lease

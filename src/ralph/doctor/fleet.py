@@ -162,12 +162,7 @@ def _machine(wanted: Wanted, worker: "Worker", told: "Told | Exception") -> Iter
     else:
         yield problem("git", f"not on PATH at {host}", f"Install git on {host}")
     yield _agent(wanted.agent, told, host)
-    if wanted.sandbox and wanted.sandbox != "direct":
-        found = told.get("sandbox") or {}
-        if found.get("name"):
-            yield ok("sandbox", str(found["name"]))
-        else:
-            yield problem("sandbox", str(found.get("why")), f"On {host}: ralph sandbox probe")
+    yield _sandbox(wanted.sandbox, told, host)
     if wanted.remote and git:
         yield _remote("remote", wanted.remote, str(told.get("remote") or ""), f"at {host}")
     apart = float(worker.told.get("apart", 0.0))
@@ -183,6 +178,16 @@ def _version(host: str, there: str) -> Check:
         return ok("ralph", there)
     remedy = f"On {host}: pip install 'ralph-engine[fleet]=={__version__}', and start it again"
     return problem("ralph", f"{there or 'unknown'}, and here it is {__version__}", remedy)
+
+
+def _sandbox(wanted: str, told: "Told", host: str) -> Check:
+    if wanted == "direct":
+        free = f"none: an agent can use what {host} may do with this fleet"
+        return warning("sandbox", free, "Contain them: --sandbox")
+    found = told.get("sandbox") or {}
+    if found.get("name"):
+        return ok("sandbox", str(found["name"]))
+    return problem("sandbox", str(found.get("why")), f"On {host}: ralph sandbox probe")
 
 
 def _agent(command: str, told: "Told", host: str) -> Check:

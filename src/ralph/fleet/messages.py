@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeGuard
 
 from ralph.fleet.port import MOST_BYTES, Done, Failed, Job, Launched
 from ralph.kernel.turn import Pulse
 
 MOST_WORDS = 4096  # characters of a reason, and of a remedy
+_MOST = 1e15  # and NaN is not less
 MOST_STREAM = 32_768  # bytes of the stream in one answer
 _FIELDS = tuple(field.name for field in fields(Job))
 Message = dict[str, Any]
@@ -53,6 +54,11 @@ def job_of(message: Message) -> Job:
     return Job(**{name: message[name] for name in _FIELDS})
 
 
+def is_number(told: object) -> TypeGuard[float]:
+    """True of a number that is neither infinite nor beyond any sense."""
+    return isinstance(told, (int, float)) and abs(told) < _MOST
+
+
 def failure(why: str, remedy: str = "", *, passes: bool = False) -> Message:
     """A result that is none."""
     return {"why": why[:MOST_WORDS], "remedy": remedy[:MOST_WORDS], "passes": passes}
@@ -85,6 +91,6 @@ def pulse_of(message: object) -> Pulse | None:
     seconds, idle, dollars = (message.get(name, 0.0) for name in ("seconds", "idle", "dollars"))
     since = message.get("since_result")
     numbers = (seconds, idle, dollars, *(() if since is None else (since,)))
-    if not all(isinstance(n, (int, float)) for n in numbers):
+    if not all(map(is_number, numbers)):
         return None
     return Pulse(seconds, idle, since, dollars)

@@ -199,7 +199,7 @@ def taken_up(bench: Bench) -> None:
     with bench.executor() as executor:
         until(executor, executor.submit(job), Said)
     with bench.executor() as executor:
-        handle = executor.submit(job)
+        handle = executor.submit(job, again=True)
         seen = until(executor, handle, Said)
         assert isinstance(seen[0], Placed), seen
         assert said(seen) == b"hello\n", seen
@@ -217,7 +217,7 @@ def end_taken_up(bench: Bench) -> None:
     if bench.processes:
         _await(lambda: bench.begun() == 1 and not bench.alive(), "it never ended")
     with bench.executor() as executor:
-        seen = whole(executor, executor.submit(job))
+        seen = whole(executor, executor.submit(job, again=True))
     assert seen[-1] == Done("c1"), seen
     _begun_once(bench)
 
@@ -428,7 +428,7 @@ def closed(bench: Bench) -> None:
     executor.close()
     assert not any(isinstance(event, LAST) for event in executor.events(handle, 0.1))
     with bench.executor() as another:
-        handle = another.submit(job)
+        handle = another.submit(job, again=True)
         another.cancel(handle, CUT)  # before it can know who has it
         until(another, handle, LAST)
         assert not bench.alive(), "something of it lives"

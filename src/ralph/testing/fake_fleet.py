@@ -114,7 +114,7 @@ class FakeExecutor:
     closed: bool = False
     handles: dict[str, FakeHandle] = field(default_factory=dict)
 
-    def submit(self, job: Job, *, again: bool | None = None) -> Handle:
+    def submit(self, job: Job, *, again: bool = False) -> Handle:
         known = self.fleet.attempts.get(job.key)
         if known is not None and job.key in self.handles:
             return self.handles[job.key]

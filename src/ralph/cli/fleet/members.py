@@ -9,7 +9,7 @@ import click
 from ralph.cli.base import command
 from ralph.cli.fleet import options
 from ralph.cli.params import at_least, in_directory, option
-from ralph.fleet.security import address_of, require_extra, security_of
+from ralph.fleet.security import address_of, is_loopback, require_extra, security_of
 
 _a_port = click.IntRange(0, 65535)
 _slots = option("--slots N", "Attempts at once, of each worker.", default="1", type=at_least(1))
@@ -19,7 +19,11 @@ _slots = option("--slots N", "Attempts at once, of each worker.", default="1", t
 @option("--workers N", "Workers on this machine; 0: none.", default="2", type=at_least(0))
 @option("--host ADDRESS", "The address to listen at.", default="127.0.0.1")
 @option("--port P", "The port.  [default: any that is free]", default=0, type=_a_port)
-@option("--tls DIR", "Certificates: ca.pem, cert.pem, key.pem. Other hosts than this need them.")
+@option(
+    "--tls DIR",
+    "The directory with ca.pem, cert.pem and key.pem.  [default: none for this machine alone, else "
+    "fleet.tls or ~/.config/ralph/fleet]",
+)
 @_slots
 @in_directory
 def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> int:
@@ -31,8 +35,8 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
     Examples:
       ralph fleet up                                   two workers, to try it
       ralph fleet up --workers 4 --slots 2             eight attempts at once
-      ralph fleet up --workers 0 --host build.example.com --port 8786 --tls ~/.config/ralph/fleet
-                                                       a scheduler for other machines
+      ralph fleet up --workers 0 --host build.example.com --port 8786
+                                                       a scheduler for other machines, by TLS
 
     Exit codes: 0 after Ctrl+C, 2 when it cannot listen.
     """
@@ -40,6 +44,8 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
     from ralph.fleet.cluster.up import up as begin
 
     environ = dict(os.environ)
+    if not is_loopback(host):
+        tls = tls or options.settings().tls
     plan = planned(host, port, workers=workers, slots=slots, tls=tls, environ=environ)
     return begin(plan, environ, partial(_write, 1), partial(_write, 2))
 

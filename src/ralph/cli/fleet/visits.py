@@ -8,7 +8,7 @@ import click
 
 from ralph.cli.base import command
 from ralph.cli.fleet import options
-from ralph.cli.params import in_directory, option, print_lines, the_usual
+from ralph.cli.params import option, print_lines, the_usual
 from ralph.errors import AbortedError, ConfigError
 from ralph.fleet.cluster.asking import Fleet, Worker, visit
 from ralph.journal.write_access import refuse_agents
@@ -50,8 +50,10 @@ def status(*, address: str | None, tls: str | None, in_json: bool) -> None:
 @option("-y, --yes", "Do not ask before all of them are drained.")
 @options.fleet
 @options.tls
-@in_directory
-def drain(*, workers: tuple[str, ...], yes: bool, address: str | None, tls: str | None) -> int:
+@the_usual
+def drain(
+    *, workers: tuple[str, ...], yes: bool, address: str | None, tls: str | None, in_json: bool
+) -> int:
     """Have workers take nothing new, finish what they are at, and end.
 
     A worker is named by its name, host or address, as `ralph fleet status` shows them; without any
@@ -79,6 +81,10 @@ def drain(*, workers: tuple[str, ...], yes: bool, address: str | None, tls: str 
         return [w.heard(answer) for w, answer in zip(chosen, told, strict=True)]
 
     done = visit(*where, go)
+    if in_json:
+        told = {"workers": [worker.as_dict() for worker in done]}
+        click.echo(json.dumps(redacted(told), indent=2))
+        return 1 if any(worker.trouble for worker in done) else 0
     if not done:
         click.echo("There are no workers.")
     for worker in done:

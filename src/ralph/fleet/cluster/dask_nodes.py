@@ -90,8 +90,8 @@ class FleetWorker(Worker):  # type: ignore[misc]
 
 
 def interface_of(host: str) -> str:
-    """The address behind a name."""
-    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    """The address behind a name, as Dask takes it."""
+    return _bracketed(str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]))
 
 
 def address_towards(place: Address) -> str:
@@ -101,7 +101,11 @@ def address_towards(place: Address) -> str:
     )[0]
     with socket.socket(family, kind, number) as probe:
         probe.connect(there)  # sends nothing
-        return str(probe.getsockname()[0])
+        return _bracketed(str(probe.getsockname()[0]))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 async def is_there(place: Address, security: "Security | None") -> str:

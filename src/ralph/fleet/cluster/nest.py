@@ -18,11 +18,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph.errors import RalphError
-from ralph.fleet.cluster.dask_nodes import FleetScheduler, configure, plainly
+from ralph.fleet.cluster.dask_nodes import FleetScheduler, configure, interface_of, plainly
 from ralph.fleet.cluster.plan import Plan
 from ralph.fleet.cluster.scratch import scratch
 from ralph.fleet.cluster.worker import PATIENCE, Post, work
-from ralph.fleet.security import Address, address_of, certificates_in, security_from
+from ralph.fleet.security import (
+    Address,
+    address_of,
+    certificates_in,
+    is_loopback,
+    security_from,
+    tls_directory,
+)
 from ralph.processes import keeper_main
 from ralph.text.words import counted
 
@@ -119,6 +126,11 @@ class Nest:
             self._place = address_of(more)
             os.write(1, f"{self._place}\n".encode())
             self._tell(f"[ralph] {self._next()}")
+            if not is_loopback(host := self._plan.host) and is_loopback(
+                found := interface_of(host)
+            ):
+                told = f"{host} is {found} on this machine, which no other reaches"
+                self._tell(f"[ralph] {told}. Give another: --host ADDRESS")
             for number in range(1, self._plan.workers + 1):
                 name = f"{self._plan.name}-{number}"
                 self._members.append(Member(name, partial(self._work, name)))
@@ -133,13 +145,16 @@ class Nest:
 
     def _next(self) -> str:
         """What people type next."""
-        tls = f" --tls {self._plan.directory}" if self._plan.directory else ""
+        usual = self._plan.directory in ("", tls_directory(None, os.environ))
+        tls = "" if usual else f" --tls {self._plan.directory}"
         workers, slots = self._plan.workers, self._plan.workers * self._plan.slots
         joins = f"ralph fleet worker --scheduler {self._place}{tls}"
         if not workers:
             return f"Next, on each machine: {joins}\n[ralph] Ctrl+C ends the scheduler."
         run = f"ralph tasks run --parallel {slots} --fleet {self._place}"
-        return f"Next, in a project: {run}\n[ralph] Ctrl+C ends {counted(workers, 'worker')}."
+        told = "" if usual else f", whose settings have fleet.tls: {self._plan.directory}"
+        ends = f"[ralph] Ctrl+C ends {counted(workers, 'worker')}."
+        return f"Next, in a project{told}: {run}\n{ends}"
 
     def _reap(self) -> None:
         """Take leave of children; one that died leaves orphans, which come to us."""
@@ -220,7 +235,7 @@ async def _serve(place: Address, security: "Security | None", say: Callable[[str
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
         scheduler = await FleetScheduler.at(place, security)
-    except OSError as error:
+    except (OSError, ValueError, RuntimeError) as error:
         say(f"failed {plainly(error)}")
         return 1
     found = address_of(scheduler.address)

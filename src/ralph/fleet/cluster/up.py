@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from ralph.errors import ConfigError, failing
 from ralph.fleet.cluster.plan import Plan
-from ralph.fleet.security import PAGE, certificates_in, is_loopback, require_extra, tls_directory
+from ralph.fleet.security import certificates_in, is_loopback, require_extra, tls_directory
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Command
 from ralph.processes.signals import ending_by
@@ -24,17 +24,14 @@ _Write = Callable[[bytes], object]
 def planned(
     host: str, port: int, *, workers: int, slots: int, tls: str | None, environ: Mapping[str, str]
 ) -> Plan:
-    """The plan of what was typed; ConfigError where others could have commands run."""
+    """The plan of what was typed: where others reach it, it has TLS. ConfigError if it cannot."""
     require_extra()
-    scheme = "tls" if tls else "tcp"
-    if not tls and not is_loopback(host):
-        remedy = f"Give certificates: --tls DIR. How a team makes them: {PAGE}"
-        raise ConfigError(f"at {host} others could have commands run here", remedy)
     name = socket.gethostname().partition(".")[0] or "worker"
-    directory = tls_directory(tls, environ) if tls else ""
-    if directory:
-        certificates_in(directory)
-    return Plan(scheme, host, port, workers, slots, name, directory)
+    if not tls and is_loopback(host):
+        return Plan("tcp", host, port, workers, slots, name)
+    directory = tls_directory(tls, environ)
+    certificates_in(directory)
+    return Plan("tls", host, port, workers, slots, name, directory)
 
 
 def up(plan: Plan, environ: Mapping[str, str], out: _Write, err: _Write) -> int:
@@ -66,9 +63,10 @@ def _refuse_taken(host: str, port: int) -> None:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{where}: {error}", "Name an address of this machine.") from error
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{where}: {why}", "Name an address of this machine.") from error
     with (
-        failing(where, "Take another: --port 0 is any that is free"),
+        failing(where, "Name an address of this machine, and a port: --port 0 is any that is free"),
         socket.socket(family, kind, number) as probe,
     ):
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

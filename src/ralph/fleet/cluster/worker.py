@@ -124,7 +124,9 @@ class _Worker:
                     "Its certificate and ours must be of one authority: see ralph fleet doctor",
                 )
             if why != told:
-                more = " Attempts under way go on while their leases hold." if back else ""
+                more = (
+                    " What is under way goes on while its lease holds." if relay.under_way() else ""
+                )
                 self._tell(f"{self._post.name}: waits for a scheduler at {place} ({why}).{more}")
                 told = why
             pause = next(pauses, _PAUSES[-1])

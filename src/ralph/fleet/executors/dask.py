@@ -29,12 +29,10 @@ _REACHED = 1.0  # for a machine to say that it does not know a new attempt
 
 
 class DaskExecutor:
-    """An `Executor`. `security` is a `distributed.Security`; `resumed`: an earlier process of this
-    run may have sent what is submitted, unless `submit` says otherwise. ConfigError if there is no
-    such fleet."""
+    """An `Executor`. `security` is a `distributed.Security`. ConfigError if there is no such
+    fleet."""
 
-    def __init__(self, address: str, security: object = None, *, resumed: bool = False) -> None:
-        self._address, self._security, self._resumed = address, security, resumed
+    def __init__(self, address: str, security: object = None) -> None:
         self._lock = threading.Lock()
         self._known: dict[str, _Sent] = {}
         self._fleet = _Fleet(address, security)
@@ -49,14 +47,13 @@ class DaskExecutor:
             self.close()
             raise
 
-    def submit(self, job: Job, *, again: bool | None = None) -> Handle:
-        """`again`: an earlier process of this run has sent it. If no machine that can be asked has
-        it, it is begun only when its lease must be over."""
+    def submit(self, job: Job, *, again: bool = False) -> Handle:
+        """`again`: if no machine that can be asked has it, it is begun only when the lease must be
+        over that an earlier process may have given it."""
         with self._lock:
             self._known = {key: one for key, one in self._known.items() if not one.is_told}
             if (known := self._known.get(job.key)) is not None:
                 return known
-            again = self._resumed if again is None else again
             one = _Sent(job, again=again, loop=self._loop)
             if not one.ended.is_set():
                 self._known[job.key] = one
@@ -190,7 +187,11 @@ class _Fleet:
                 one.clear()
             while not (one.ended.is_set() or self._closed):
                 was_found = one.is_found
-                news = await self._step(one)
+                try:
+                    news = await self._step(one)
+                except Exception:  # noqa: BLE001  whatever Dask has met, nothing was heard
+                    news = False
+                    one.silent()
                 if one.is_found != was_found:
                     continue  # it is waiting to be granted
                 pause = _SOON if news else min(_LATE, one.job.lease / 6, 2 * pause)

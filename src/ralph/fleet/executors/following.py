@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from ralph.fleet.lease import Lent
-from ralph.fleet.messages import Message, launched_of, pulse_of, result_of
+from ralph.fleet.messages import Message, is_number, launched_of, pulse_of, result_of
 from ralph.fleet.port import (
     Away,
     Beat,
@@ -205,7 +205,7 @@ class _Told:
             return None
         numbers: list[Any] = [answer.get(name) for name in ("stamp", "left", "since", "size")]
         stamp, left, since, size = numbers
-        if not isinstance(stamp, (int, float)) or not isinstance(left, (int, float, type(None))):
+        if not (is_number(stamp) and is_number(left or 0.0)):
             return None
         if not isinstance(since, int) or not isinstance(size, int):
             return None

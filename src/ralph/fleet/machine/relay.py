@@ -24,6 +24,7 @@ from ralph.fleet.messages import (
     MOST_STREAM,
     Message,
     failure,
+    is_number,
     job_of,
     launched_of,
     message_of,
@@ -177,13 +178,13 @@ class _Attempt:
         granted = self.state == "granted" or (
             self.state == "waiting" and request.get("grant") is True and self.cut is None
         )
-        if granted and _are_numbers(stamp, lease):
-            self.held = self.held.renewed(stamp, lease, now)  # type: ignore[arg-type]
+        if granted and is_number(stamp) and is_number(lease):
+            self.held = self.held.renewed(stamp, lease, now)
             if self.state == "waiting" and self.held.until is not None:
                 self.state, self.begun = "granted", now
         if isinstance(cut := request.get("cut"), dict):
             why, grace = cut.get("why"), cut.get("grace")
-            grace = max(0.0, float(grace)) if _are_numbers(grace) else 0.0  # type: ignore[arg-type]
+            grace = max(0.0, float(grace)) if is_number(grace) else 0.0
             if self.cut is None or grace < self.cut[0].grace:
                 self.cut = (Cut(str(why), grace), now)
         self._stirred.notify_all()
@@ -271,10 +272,6 @@ def _refusal(message: Message) -> Message | None:
 def _tidy() -> None:
     for key in [key for key, one in _ATTEMPTS.items() if one.is_old()]:
         _ATTEMPTS.pop(key).close()
-
-
-def _are_numbers(*values: object) -> bool:
-    return all(isinstance(one, (int, float)) and one == one for one in values)  # noqa: PLR0124  no NaN
 
 
 @cache

@@ -53,7 +53,8 @@ class MergeTask(SettleTask):
         sent back. A train that comes to nothing costs its tasks no more than time."""
         rides, alone = 0, False
         while True:
-            alone = alone or rides == _MOST_RIDES or self._found(state) is not None
+            is_known = self._found(state) is not None or state.step("merge") is not None
+            alone = alone or is_known or rides == _MOST_RIDES
             load = Load(state, ports, self.settlement, self.after_merge.check)
             car = Car[Load, Order](self.worker, load, alone=alone)
             train, rides = self.station.board(car), rides + 1

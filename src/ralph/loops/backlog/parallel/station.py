@@ -63,6 +63,7 @@ class Station(Generic[Load, Order]):
             for each in self._train:
                 each.taken = True
                 self._waiting.remove(each)
+            self._changed.notify_all()
             return tuple(self._train)
 
     def leave(self, worker: str) -> None:

@@ -3,6 +3,7 @@ since, it says so and writes nothing."""
 
 import os
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -28,6 +29,7 @@ _WISH = ("title", "description", "completion")  # what a change of is a change o
 _DONE = digest(Status.DONE.value)
 _MOST_NAMED = 5  # files with tests
 _TRIES = 3  # where somebody else writes the list at the same time
+_MARKING = threading.Lock()  # workers whose tasks came from one list
 _BOM = "\ufeff"
 _GITHUB_URL = re.compile(r"https?://[^/\s]+/([^/\s]+/[^/\s]+)/(?:issues|pull)/[0-9]+")
 _ISSUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*#[0-9]{1,12}")
@@ -96,7 +98,8 @@ class Trackers:
         self, form: Format, path: str, sources: Sequence[Record], *, done: bool
     ) -> list[Synced]:
         try:
-            return self._marked(form, path, sources, done=done)
+            with _MARKING:
+                return self._marked(form, path, sources, done=done)
         except (OSError, RalphError, ValueError) as error:
             if len(sources) > 1:  # it may be one of them
                 parts = ([one] for one in sources)
