@@ -175,6 +175,15 @@ def test_an_agent_in_a_sandbox_is_heard_too(machines: Machines, life: LifeLog) -
     assert (one.host, one.finished) == ("host1", True)
 
 
+def test_a_stopped_program_goes_on_and_its_end_is_heard(machines: Machines) -> None:
+    process = machines.hosts[0].run(("sleep", "0.3"))
+    process.send(signal.SIGSTOP)
+    time.sleep(0.5)
+    assert not process.ended()
+    process.send(signal.SIGCONT)
+    assert process.wait() == 0
+
+
 def begun(life: LifeLog, process: Process, count: int) -> Process:
     await_that(lambda: len(lives(life.lines())) == count, "the agent begins")
     return process

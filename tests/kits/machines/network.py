@@ -94,6 +94,8 @@ class Process:
         """Send a signal to it alone."""
         if self.pid is not None and self.started.poll() is None:
             signalled(self.pid, number)
+            if number == signal.SIGCONT:  # `nsenter` stops with whom it waits for
+                self.started.send_signal(number)
 
     def kill(self) -> None:
         """Kill it, and nothing that it started."""
