@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import assert_tidy, run, tasks
+from riding_support import WAIT, hold_the_first
 from run_support import Done
-from train_support import WAIT, hold_the_first
 
 __all__ = ["project"]
 
@@ -130,7 +130,9 @@ def test_a_hook_that_refuses_one_commit_dissolves_the_train(project: Project) ->
     project.git("commit", "-q", "-m", "x", "--allow-empty")
     hold_the_first(project.path, state, project.notes, 4)
     hook = project.path / ".git" / "hooks" / "commit-msg"
-    hook.write_text('#!/bin/sh\ngrep -q "^c: " "$1" && [ ! -e fixed ] && echo no c && exit 1\ntrue\n')
+    hook.write_text(
+        '#!/bin/sh\ngrep -q "^c: " "$1" && [ ! -e fixed ] && echo no c && exit 1\ntrue\n'
+    )
     hook.chmod(0o755)
     work = 'echo "$id" > "$id"; [ $n = 2 ] && touch fixed'
     done = run(project, f"{WAIT}\n{work}\n{COMPLETE}")

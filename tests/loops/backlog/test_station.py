@@ -38,7 +38,7 @@ class Workers:
         thread = threading.Thread(target=board, daemon=True)
         self.threads.append(thread)
         thread.start()
-        until(lambda: name in self.got or mine in self.station._waiting)  # noqa: SLF001
+        until(lambda: name in self.got or mine in self.station._waiting)
 
     def end(self) -> None:
         for thread in self.threads:
@@ -114,7 +114,7 @@ def test_a_conductor_hears_what_became_of_its_order() -> None:
     conductor = threading.Thread(target=lambda: trains.append(station.board(car("b"))))
     trains: list[tuple[Car[int, str], ...]] = []
     conductor.start()
-    until(lambda: bool(station._waiting))  # noqa: SLF001
+    until(lambda: bool(station._waiting))
     workers.come("c")
     station.leave("a")
     conductor.join(10)
@@ -123,4 +123,4 @@ def test_a_conductor_hears_what_became_of_its_order() -> None:
     station.leave("c")
     other.dismiss()
     workers.end()
-    assert other._answers.get(timeout=1) == ""  # noqa: SLF001  it is gone: nobody waits for it
+    assert other._answers.get(timeout=1) == ""

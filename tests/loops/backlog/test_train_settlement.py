@@ -29,7 +29,7 @@ def bench(crew: Crew) -> Bench:
     return bench
 
 
-def other(crew: Crew, below: Coupled | None = None, **files: str) -> Coupled:
+def other(crew: Crew, below: Coupled | None = None, /, **files: str) -> Coupled:
     """Another task's work at the head of the train, as a commit on no branch."""
     elsewhere = crew.top.parent / "elsewhere"
     if not elsewhere.exists():
@@ -97,7 +97,12 @@ def test_the_last_tree_is_tried_on_the_projects_head(bench: Bench) -> None:
     crew, last = bench.crew, coupled(bench, other(bench.crew, theirs="theirs\n"))
     crew.write(crew.own, "left", "by a gate\n")
     bench.worker.try_on(bench.state, last, crew.joining.head())
-    assert git(crew.own, "status", "--porcelain", "--", ":!.ralph").split() == ["??", "mine", "??", "theirs"]
+    assert git(crew.own, "status", "--porcelain", "--", ":!.ralph").split() == [
+        "??",
+        "mine",
+        "??",
+        "theirs",
+    ]
     assert git(crew.own, "rev-parse", "HEAD") == git(crew.top, "rev-parse", "HEAD")
 
 

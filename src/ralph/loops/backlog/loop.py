@@ -1,25 +1,18 @@
 """`ralph tasks run` as a loop: a run over a backlog, or a worker's over its one task (B)."""
 
 import os
-import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-from ralph.gates.tree_setup import prepare_tree
 from ralph.journal.recovery import History
 from ralph.kernel.facts import Started
 from ralph.kernel.ports import Policy
 from ralph.kernel.verdict import Reason
-from ralph.kernel.world import hurried
 from ralph.loops.backlog.ahead import answered, listed
-from ralph.loops.backlog.parallel.policy import worker
-from ralph.loops.backlog.parallel.ride import AfterMerge
-from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import (
     LIMITS,
-    Seat,
     TaskWork,
     again,
     bounds_of,
@@ -32,8 +25,7 @@ from ralph.loops.backlog.published import publishing_of
 from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
 from ralph.loops.backlog.store.records import Records, efforts_at
-from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
-from ralph.processes.child import Command
+from ralph.loops.backlog.store.watch import TaskListGate
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Loop, Plan
@@ -47,7 +39,10 @@ _NOBODY = cast("Settlement", None)  # settles what is only looked at
 def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
     """A run over a backlog in its workspace, or a worker's over its one task."""
     if plan.work.seat is not None:
-        return _wire_worker(plan, run, plan.work.seat)
+        # Most runs have no need of it.
+        from ralph.loops.backlog.parallel.wiring import wire_worker
+
+        return wire_worker(plan, run, plan.work.seat)
     parts = parts_of(plan, run)
     policy = tasks(
         parts.settlement,
@@ -66,50 +61,6 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
     parts.settlement.work.begin(plan.work.clean, anew=run.before.has_ended)
     parts.settlement.work.trees.hold()
     return parts.wired(policy, notes)
-
-
-def _wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
-    context = seat.context
-
-    def tell_once(text: str) -> None:
-        """Tell once what is true of every worker's sandbox."""
-        if text not in seat.told:
-            seat.told.add(text)
-            run.tell(text)
-
-    def leave() -> None:
-        """Leave the station and release the lease, whatever became of the task."""
-        context.station.leave(context.worker)
-        context.budget.give_back(context.worker)
-
-    parts = parts_of(plan, run, tell_once)
-    run.cleanup.callback(leave)
-    project_list = TaskWatch(plan.work.backlog.file, run.directory, plan.project, "project.before")
-    policy = worker(
-        WorkerSettlement(
-            parts.settlement,
-            Joining(parts.settlement.work, seat.repository, seat.tree.branch, seat.onto),
-            project_list,
-            contained=plan.is_contained,
-        ),
-        plan.work.bounds,
-        context,
-        patience=plan.work.patience,
-        gates=(*parts.looks, *parts.executed),
-        law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
-        about=parts.about,
-        after_merge=AfterMerge(parts.rails, parts.check, parts.host),
-        publishing=publishing_of(plan, run, parts.place.law(always=True)),
-    )
-    notes = parts.place.finish_landing()  # its lead has told the rest
-    parts.settlement.work.begin()
-    words, grace = plan.settings.loop.setup, plan.settings.stop_grace
-    if words is not None:
-        command = Command(("sh", "-c", words), plan.workspace, plan.environ)
-        prepare_tree(
-            command, run.directory, run.start, lambda: hurried(run.attention(), time.time(), grace)
-        )
-    return parts.wired(policy, notes, context)
 
 
 def policy(loaded: Loaded) -> Policy:
