@@ -7,7 +7,7 @@ pairs of them are tried: with both at once, the answer is the one to the first.
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import Assigned
 from ralph.kernel.findings import Finding, repeated
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.ports import Policy
 from ralph.kernel.rules import (
     Failing,
     Patience,
@@ -47,10 +47,7 @@ from ralph.kernel.verdict import (
 from ralph.kernel.world import Signals, Snapshot
 from ralph.loops.backlog.parallel.budget import Budget
 from ralph.loops.backlog.parallel.policy import WorkerContext, foreman, worker
-from ralph.loops.backlog.parallel.ports import MergedSettlement
-from ralph.loops.backlog.parallel.ride import AfterMerge
-from ralph.loops.backlog.parallel.station import Station
-from ralph.loops.backlog.policy import Bounds, tasks
+from ralph.loops.backlog.policy import Bounds, Publishing, SettleTask, tasks
 from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.rules import CHECK, DayLimit, TaskLimit, TasksLimit, TaskTimeLeft
 from ralph.loops.prompt.policy import harness
@@ -72,22 +69,20 @@ TASKS = tasks(
 TODAY = tasks(BENCH, Bounds(Limits(5), LIMITS, day=DAY), patience=PATIENCE)
 FOREMAN = foreman(Bounds(Limits(5), LIMITS, tasks=3), Budget(None, 2))
 POOR = foreman(Bounds(Limits(5), LIMITS, tasks=3), Budget(4.0, 2, spent=4.0))
-CONTEXT = WorkerContext("run-001", Budget(None, 2), Station(1))
+CONTEXT = WorkerContext("run-001", Budget(None, 2))
 BROKE = replace(CONTEXT, budget=Budget(4.0, 2, spent=4.0))
 
 
 def crew_of(context: WorkerContext) -> Policy:
     """The policy of a worker, who never gets as far as to merge."""
-    bench = cast("MergedSettlement", BENCH)
     bounds = Bounds(Limits(5, 100.0), LIMITS)
     return worker(
-        bench,
+        SettleTask(BENCH, TaskLimit(bounds.task), (), (), Publishing()),
         bounds,
         context,
         patience=PATIENCE,
         gates=(),
         about=lambda _: Material(),
-        after_merge=AfterMerge((), cast("Gate", None)),
     )
 
 

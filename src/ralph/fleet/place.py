@@ -24,6 +24,7 @@ LOCAL, NONE = "local", "none"
 _NEEDED = (  # settings of a turn; the others are judged where the run is
     *("agent", "sandbox", "network", "sandboxShow", "guard", "protect", "secrets"),
     *("streamAgentOutput", "endGrace"),
+    *("pr", "ci"),  # which hide the forge's keys from agents
 )
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 _LEAST_LEASE = 5.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import assert_tidy, run, tasks
+from riding_support import WAIT, hold_the_first
 from run_support import Done
-from train_support import WAIT, hold_the_first
 
 __all__ = ["project"]
 

@@ -12,26 +12,19 @@ import train_points
 from crash_stage import Stage
 from crash_support import PYTHON
 from crew_points import CrewPoint
+from riding_support import WAIT, hold_the_first
 
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Proved
 
-# `a` is merged first, and looked at for so long that the others wait for it by then.
 AGENT = r"""
 for prompt; do :; done
 id=$(printf '%s\n' "$prompt" | sed -n 's/^Task \([^: ]*\).*/\1/p' | head -1)
-[ "$id" = a ] || while [ ! -e "$NOTES/a-is-committed" ]; do sleep 0.02; done
+WAIT
 echo "$id" > "$id"
 echo "<promise>COMPLETE</promise>"
-"""
-HOOK = r"""#!/bin/sh
-[ -e "$NOTES/a-is-committed" ] && exit
-touch "$NOTES/a-is-committed"
-proven() { grep -l '"type":"accept"' "$NOTES"/state/*/runs/*/runs/*/journal.jsonl | wc -l; }
-for n in $(seq 200); do [ "$(proven)" -ge 4 ] && break; sleep 0.05; done
-sleep 0.5
-"""
+""".replace("WAIT", WAIT)
 KILLS: list[CrewPoint] = [
     (when, worker, 1, name)
     for name in ("Moved", "Proved 2", "Step record", "Step merged with", "Step commit", "Step sync")
@@ -44,10 +37,7 @@ EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
 def staged(root: Path) -> Stage:
     tasks = {name: {"completion": {"type": "file_exists", "path": name}} for name in "abcd"}
     stage = Stage(root, "", AGENT, tasks, ("--parallel", "4")).prepare()
-    os.environ["NOTES"] = str(root)
-    hook = stage.repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text(HOOK)
-    hook.chmod(0o755)
+    hold_the_first(stage.repo, root / "state", root, 4)
     return stage
 
 
@@ -134,8 +124,6 @@ def test_whoever_begins_anew_finds_each_tasks_own_work(tmp_path: Path, effect: s
     stage = staged(tmp_path / "stage")
     name, number = effect.split()
     assert killed(stage, train_points.__file__, "after", name, number), stage.said()
-    for ref in ("a-is-committed",):
-        assert (tmp_path / "stage" / ref).exists()
     stage.call(*PYTHON, *stage.begin)
     subjects = stage.git("log", "--format=%s")
     assert sorted(s for s in subjects if s[0] in "abcd") == [f"{n}: It is {n}" for n in "abcd"]

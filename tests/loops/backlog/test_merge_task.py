@@ -3,7 +3,7 @@ goes back to the agent, and what a killed run does again."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,13 +20,17 @@ from ralph.kernel.state import NEW, RunState, replay
 from ralph.kernel.tasks.task import Backlog, Status, Task
 from ralph.kernel.verdict import Park, Verdict
 from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.parallel.merging import settling
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
+from ralph.loops.backlog.parallel.ports import MergedSettlement
 from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order
 from ralph.loops.backlog.parallel.station import Car, Station
-from ralph.loops.backlog.policy import Bounds
+from ralph.loops.backlog.policy import Bounds, Publishing
 from ralph.loops.backlog.prompt import Material
+from ralph.loops.backlog.rules import TaskLimit
 from ralph.testing.fakes import FakeAgent, FakeWorld, KilledError, MemoryJournal, fake_ports
 
+BOUNDS = Bounds(Limits(iterations=9))
 MOVED = "somebody has committed meanwhile"
 ONTO = Merge("{}")  # others have merged something: the work stands on it now
 CONFLICT = Merge("{}", "conflicts in code\nResolve them.", fresh=True)
@@ -115,14 +119,17 @@ class Crew:
         self.merged = MergedTree(fails)
 
     def policy(self) -> Policy:
+        settle = settling(
+            cast("MergedSettlement", self.bench),  # there are no trains in these histories
+            (TaskLimit(BOUNDS.task), (), ()),
+            Publishing(),
+            AfterMerge((self.merged,), Check()),
+            worker="run-001",
+            station=Told(self.bench.log),
+        )
+        context = WorkerContext("run-001", Budget(None, 2))
         return worker(
-            self.bench,
-            Bounds(Limits(iterations=9)),
-            WorkerContext("run-001", Budget(None, 2), Told(self.bench.log)),
-            patience=Patience(),
-            gates=(),
-            about=lambda _: Material(),
-            after_merge=AfterMerge((self.merged,), Check()),
+            settle, BOUNDS, context, patience=Patience(), gates=(), about=lambda _: Material()
         )
 
     def played(self, state: RunState = NEW) -> Played:

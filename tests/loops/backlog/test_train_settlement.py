@@ -29,7 +29,7 @@ def bench(crew: Crew) -> Bench:
     return bench
 
 
-def other(crew: Crew, below: Coupled | None = None, **files: str) -> Coupled:
+def other(crew: Crew, below: Coupled | None = None, /, **files: str) -> Coupled:
     """Another task's work at the head of the train, as a commit on no branch."""
     elsewhere = crew.top.parent / "elsewhere"
     if not elsewhere.exists():

@@ -17,12 +17,14 @@ from ralph.kernel.tasks.task import Backlog, Status, Task
 from ralph.kernel.verdict import Accept, Park, Verdict
 from ralph.kernel.world import Stand
 from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.parallel.merging import settling
 from ralph.loops.backlog.parallel.policy import WorkerContext, worker
 from ralph.loops.backlog.parallel.ports import Coupled
 from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order
 from ralph.loops.backlog.parallel.station import Car, Station
-from ralph.loops.backlog.policy import Bounds
+from ralph.loops.backlog.policy import Bounds, Publishing
 from ralph.loops.backlog.prompt import Material
+from ralph.loops.backlog.rules import TaskLimit
 from ralph.testing.fakes import FakeAgent, FakeClock, FakeWorld, KilledError, fake_ports
 
 Files = frozenset[str]
@@ -338,16 +340,17 @@ class Crew:
             assert isinstance(check, Check)
             return Check(check.task, self.project, bench.tree)
 
-        return worker(
+        settle = settling(
             bench,
-            Bounds(),
-            WorkerContext(name, Budget(None, 2), station),
-            patience=Patience(),
-            gates=(),
-            about=lambda _: Material(),
-            after_merge=AfterMerge(
-                (Rail(bench.tree),), Check(name, self.project, bench.tree), host
-            ),
+            (TaskLimit(Bounds().task), (), ()),
+            Publishing(),
+            AfterMerge((Rail(bench.tree),), Check(name, self.project, bench.tree), host),
+            worker=name,
+            station=station,
+        )
+        context = WorkerContext(name, Budget(None, 2))
+        return worker(
+            settle, Bounds(), context, patience=Patience(), gates=(), about=lambda _: Material()
         )
 
     # ---------------------------------------------------------------- what came of it

@@ -11,7 +11,6 @@ from ralph.kernel.ports import Policy
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.ahead import answered, listed
-from ralph.loops.backlog.parallel.wiring import wire_worker
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import (
     LIMITS,
@@ -41,6 +40,9 @@ _NOBODY = cast("Settlement", None)  # settles what is only looked at
 def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
     """A run over a backlog in its workspace, or a worker's over its one task."""
     if plan.work.seat is not None:
+        # Most runs have no need of it.
+        from ralph.loops.backlog.parallel.wiring import wire_worker
+
         return wire_worker(plan, run, plan.work.seat)
     parts = parts_of(plan, run)
     policy = tasks(

@@ -17,6 +17,8 @@ from ralph.kernel.value import replace, value
 from ralph.loops.backlog.gates.scripts import Runners
 from ralph.loops.backlog.hooks import Hooks
 from ralph.loops.backlog.parallel.policy import WorkerContext
+from ralph.loops.backlog.parallel.ride import Load, Order
+from ralph.loops.backlog.parallel.station import Station
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, Worktrees
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
@@ -61,6 +63,7 @@ class Seat:
     repository: Repository  # of the project
     onto: str  # its branch when the run began, which gets the work; "" for none
     context: WorkerContext
+    station: Station[Load, Order]
     told: set[str]  # what one of them has told for all
     below: str = ""  # the branch that its pull request stands on; "" for the base
 

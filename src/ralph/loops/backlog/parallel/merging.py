@@ -13,7 +13,8 @@ from ralph.kernel.verdict import Accept, Feedback, Park
 from ralph.loops.backlog.parallel.ports import MergedSettlement
 from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order, Ride, objections
 from ralph.loops.backlog.parallel.station import Car, Station
-from ralph.loops.backlog.policy import SettleTask, commit_step
+from ralph.loops.backlog.policy import Publishing, SettleTask, commit_step
+from ralph.loops.backlog.rules import TaskLimit
 
 _MOST_CONFLICTS = 3  # of one task, each with other work
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
@@ -159,3 +160,21 @@ class MergeTask(SettleTask):
         hopeless = merge.hopeless or state.sent_back > (_MOST_CONFLICTS if merge.fresh else 1)
         told, end = Feedback(merge.refusal), Park(f"it cannot be merged: {first}")
         yield from self._reopen(ports, state, told, end, hopeless=hopeless)
+
+
+def settling(
+    settlement: MergedSettlement,
+    terms: tuple[TaskLimit, tuple[Gate, ...], tuple[Gate, ...]],
+    publishing: Publishing,
+    after_merge: AfterMerge,
+    *,
+    worker: str,
+    station: Station[Load, Order],
+) -> SettleTask:
+    """How a worker's task is settled, by its limit, its gates and its law: what is published is not
+    merged."""
+    limit, gates, law = terms
+    if publishing.publish is not None:
+        return SettleTask(settlement, limit, gates, law, publishing)
+    again = after_merge.gates
+    return MergeTask(settlement, limit, again, law, publishing, worker, station, after_merge)

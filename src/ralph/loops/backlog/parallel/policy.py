@@ -13,13 +13,9 @@ from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Answer, Cut, Park, Reason, Stop, Wait
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.parallel.merging import MergeTask
-from ralph.loops.backlog.parallel.ports import MergedSettlement
-from ralph.loops.backlog.parallel.ride import AfterMerge, Load, Order
-from ralph.loops.backlog.parallel.station import Station
-from ralph.loops.backlog.policy import Bounds, Publishing, SettleTask, opening, tasks
+from ralph.loops.backlog.policy import Bounds, SettleTask, opening, tasks
 from ralph.loops.backlog.prompt import Material
-from ralph.loops.backlog.rules import TaskLimit, all_worked, recalled
+from ralph.loops.backlog.rules import all_worked, recalled
 
 _PATIENCE = 2.0  # seconds between two looks at the budget
 
@@ -30,7 +26,6 @@ class WorkerContext:
 
     worker: str
     budget: Budget
-    station: Station[Load, Order]  # where those wait that have something to merge
     takes_place: Callable[[], bool] = lambda: True  # it has one of so many places to work at
     rests: Callable[[], None] = lambda: None  # it needs none while it waits for CI
 
@@ -120,7 +115,7 @@ def foreman(bounds: Bounds, budget: Budget) -> Policy:
 
 
 def worker(
-    settlement: MergedSettlement,
+    settle: SettleTask,
     bounds: Bounds,
     context: WorkerContext,
     *,
@@ -128,12 +123,10 @@ def worker(
     gates: tuple[Gate, ...],
     law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material],
-    after_merge: AfterMerge,
-    publishing: Publishing = Publishing(),
 ) -> Policy:
-    """The policy of one task. What is published is not merged."""
+    """The policy of one task, which `settle` merges into the project, or publishes."""
     own = replace(_without_money(bounds), stop_on_failure=False)
-    policy = tasks(settlement, own, patience=patience, gates=gates, law=law, about=about)
+    policy = tasks(settle.settlement, own, patience=patience, gates=gates, law=law, about=about)
     limit = SharedLimit(context.budget)
 
     def used_up(case: Case) -> Answer | None:
@@ -149,17 +142,6 @@ def worker(
         """No more money than the turn's lease."""
         return least(policy.allowance(case), context.budget.held(context.worker))
 
-    merge = MergeTask(
-        settlement,
-        TaskLimit(bounds.task),
-        (*after_merge.rails, after_merge.host(after_merge.check)),
-        law,
-        Publishing(),
-        context.worker,
-        context.station,
-        after_merge,
-    )
-    publish = SettleTask(settlement, TaskLimit(bounds.task), gates, law, publishing)
     free = (Placed(context), Leased(context))
     return replace(
         policy,
@@ -168,7 +150,7 @@ def worker(
         watching=(*policy.watching, ShareLeft(context)),
         closing=_before(Objections, closing, not_again),
         allowance=allowance,
-        settle=merge if publishing.publish is None else publish,
+        settle=settle,
     )
 
 

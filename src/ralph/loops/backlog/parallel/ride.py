@@ -1,7 +1,7 @@
 """One task's way in a merge train, as its conductor or with another (ADR 48)."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ralph.kernel.case import Case
 from ralph.kernel.facts import Fact, Moved, Proved, Step
@@ -12,13 +12,10 @@ from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, Boundary
 from ralph.loops.backlog.parallel.ports import Coupled, MergedSettlement
-from ralph.loops.backlog.parallel.station import Car
+from ralph.loops.backlog.parallel.station import Car, Station
 from ralph.loops.backlog.parallel.train import Train
 from ralph.loops.backlog.policy import commit_step
 from ralph.text.words import listed
-
-if TYPE_CHECKING:
-    from ralph.loops.backlog.parallel.merging import MergeTask
 
 # The first line is for people, who read no more of it.
 _AFTER_MERGE = (
@@ -35,6 +32,11 @@ class AfterMerge:
     rails: tuple[Gate, ...]
     check: Gate
     host: Callable[[Gate], Gate] = lambda check: check
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """Those of one task alone."""
+        return (*self.rails, self.host(self.check))
 
 
 @value
@@ -109,6 +111,32 @@ class CheckOf(Gate):
         return replace(own, snapshot=case.snapshot)
 
 
+class Merging(Protocol):
+    """What a ride needs of how its task is settled."""
+
+    @property
+    def settlement(self) -> MergedSettlement: ...
+    @property
+    def law(self) -> tuple[Gate, ...]: ...
+    @property
+    def after_merge(self) -> AfterMerge: ...
+    @property
+    def station(self) -> Station[Load, Order]: ...
+
+    def tried(self, ports: Ports, state: RunState, gates: tuple[Gate, ...]) -> Case:
+        """What gates say about the merged tree."""
+
+    def recorded(
+        self, ports: Ports, state: RunState, verdict: Accept
+    ) -> Generator[Fact, None, RunState]:
+        """The state in which the task's records name the tree that was proven last."""
+
+    def merged(
+        self, ports: Ports, state: RunState, known: str = ""
+    ) -> Generator[Fact, None, RunState | None]:
+        """Merge the task alone, or send it back by an objection that is `known`."""
+
+
 def objections(findings: Sequence[Finding]) -> str:
     """What is wrong with a merged tree, for the agent; "" if nothing is."""
     gates = listed(tuple(dict.fromkeys(finding.gate for finding in findings)))
@@ -120,7 +148,7 @@ class Ride:
     """One task in one train, as its conductor or with another. Afterwards it `is_over`: the task
     is `ready`, or was sent back; else the task boards again in its `state`, perhaps `alone`."""
 
-    def __init__(self, task: "MergeTask", ports: Ports, state: RunState, verdict: Accept) -> None:
+    def __init__(self, task: Merging, ports: Ports, state: RunState, verdict: Accept) -> None:
         self._task, self._settlement, self._ports = task, task.settlement, ports
         self.state, self._verdict = state, verdict
         self._made = Committed(ok=False)
@@ -236,7 +264,7 @@ class _Known:
     """A train in a conductor's hands: the chain of its tasks, and what the gates said."""
 
     def __init__(
-        self, task: "MergeTask", ports: Ports, state: RunState, cars: tuple[Waiting, ...]
+        self, task: Merging, ports: Ports, state: RunState, cars: tuple[Waiting, ...]
     ) -> None:
         self._task, self._ports, self._state = task, ports, state
         self._loads = {car.load.task: car.load for car in cars}

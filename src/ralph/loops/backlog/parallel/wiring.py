@@ -1,4 +1,4 @@
-"""A worker's run, wired: its policy merges what it has proven, and its turns may be elsewhere."""
+"""A worker's run, wired: it merges what it has proven, and its turns may be taken elsewhere."""
 
 import time
 from collections.abc import Callable
@@ -9,12 +9,14 @@ from ralph.agents.turn_files import NumberedFiles
 from ralph.gates.tree_setup import prepare_tree
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.world import hurried
+from ralph.loops.backlog.parallel.merging import settling
 from ralph.loops.backlog.parallel.policy import worker
 from ralph.loops.backlog.parallel.ride import AfterMerge
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import Seat, TaskWork
 from ralph.loops.backlog.published import publishing_of
+from ralph.loops.backlog.rules import TaskLimit
 from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch
 from ralph.processes.child import Command
 from ralph.runner.plan import Plan
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
-    """A worker's run over its one task, in its work tree."""
-    context = seat.context
+    """A worker's run over its one task."""
+    context, name = seat.context, seat.context.worker
 
     def tell_once(text: str) -> None:
         """Tell once what is true of every worker's sandbox."""
@@ -37,27 +39,33 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
 
     def leave() -> None:
         """Leave the station and release the lease, whatever became of the task."""
-        context.station.leave(context.worker)
-        context.budget.give_back(context.worker)
+        seat.station.leave(name)
+        context.budget.give_back(name)
 
     parts = parts_of(plan, run, tell_once)
     run.cleanup.callback(leave)
     project_list = TaskWatch(plan.work.backlog.file, run.directory, plan.project, "project.before")
+    joining = Joining(parts.settlement.work, seat.repository, seat.tree.branch, seat.onto)
+    contained = plan.is_contained
+    settlement = WorkerSettlement(parts.settlement, joining, project_list, contained=contained)
+    gates = (*parts.looks, *parts.executed)
+    law = (*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list))
+    settle = settling(
+        settlement,
+        (TaskLimit(plan.work.bounds.task), gates, law),
+        publishing_of(plan, run, parts.place.law(always=True)),
+        AfterMerge(parts.rails, parts.check, parts.host),
+        worker=name,
+        station=seat.station,
+    )
     policy = worker(
-        WorkerSettlement(
-            parts.settlement,
-            Joining(parts.settlement.work, seat.repository, seat.tree.branch, seat.onto),
-            project_list,
-            contained=plan.is_contained,
-        ),
+        settle,
         plan.work.bounds,
         context,
         patience=plan.work.patience,
-        gates=(*parts.looks, *parts.executed),
-        law=(*parts.place.law(always=True), TaskListGate(parts.settlement.watch, project_list)),
+        gates=gates,
+        law=law,
         about=parts.about,
-        after_merge=AfterMerge(parts.rails, parts.check, parts.host),
-        publishing=publishing_of(plan, run, parts.place.law(always=True)),
     )
     notes = parts.place.finish_landing()  # its lead has told the rest
     parts.settlement.work.begin()

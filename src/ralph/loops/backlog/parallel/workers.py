@@ -23,10 +23,8 @@ from ralph.kernel.verdict import Cause, Park, Reason, Stop
 from ralph.kernel.world import Signals, of_worker
 from ralph.loops.backlog.parallel.coordinator import outcome_of
 from ralph.loops.backlog.parallel.policy import WorkerContext
-from ralph.loops.backlog.parallel.ride import Load, Order
 from ralph.loops.backlog.parallel.shares import shared
 from ralph.loops.backlog.parallel.starts import start_of
-from ralph.loops.backlog.parallel.station import Station
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, keep_unmerged
 from ralph.loops.backlog.plan import Seat, TaskWork, is_apart, worktrees_of
 from ralph.loops.backlog.store.selection import TaskBacklog
@@ -56,14 +54,13 @@ class Foreman:
         self._recalled, self._told, self._onto = False, set[str](), ""
         self._state = before
         self._trees = worktrees_of(plan)
-        self._station = Station[Load, Order](plan.settings.loop.train)
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
         spent = before.spent.dollars
         for sent in before.crew:  # what those have cost that were cut off
             history = self._history(sent)
             spent += replay((*history.facts, *history.recovered)).spent.dollars
-        self.budget, self.places = shared(plan, spent)
+        self.budget, self.places, self._station = shared(plan, spent)
 
     def on_fact(self, fact: Fact) -> None:
         """Know how much time is spent."""
@@ -181,8 +178,8 @@ class Foreman:
         plan, work, bounds = self._plan, self._plan.work, self._plan.work.bounds
         name = sent.worker
         rest, take = partial(self.places.rest, name), partial(self.places.take, name)
-        context = WorkerContext(name, self.budget, self._station, take, rest)
-        seat = Seat(tree, self._repository, self._onto, context, self._told, below)
+        context = WorkerContext(name, self.budget, take, rest)
+        seat = Seat(tree, self._repository, self._onto, context, self._station, self._told, below)
         # The run's time is that of its foreman: it passes for all of them.
         more = left(bounds.run.seconds, self._state.spent_at(time.time()).seconds)
         seconds = None if more is None else more + before.spent.seconds

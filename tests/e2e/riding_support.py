@@ -7,7 +7,8 @@ from pathlib import Path
 HOOK = r"""#!/bin/sh
 [ -e "$NOTES/first" ] && exit
 touch "$NOTES/first"
-proven() { cat "$RUNS"/*/runs/*/runs/*/journal.jsonl | grep '"closing","verdict":{"type":"accept"'; }
+said() { cat "$RUNS"/*/runs/*/runs/*/journal.jsonl; }
+proven() { said | grep '"closing","verdict":{"type":"accept"'; }
 for n in $(seq 400); do [ "$(proven | wc -l)" -ge "$MANY" ] && break; sleep 0.05; done
 sleep 0.5
 """
