@@ -1,5 +1,6 @@
 """How a turn goes to another machine and comes back: orders, results, and the fence."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,28 @@ def test_a_remote_that_is_gone_is_an_error_that_says_what_to_type(here: WorkTree
     with pytest.raises(StateError, match="not appear to be a git repository") as caught:
         Remote(here.repository, "/nowhere/at/all").at(REF)
     assert "git ls-remote /nowhere/at/all" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{"type": "settled"}],
+        [{"type": "ended", "time": 1.0, "turn": {"type": "turn", "text": 7}}],
+        [{"type": "ended", "time": 1.0, "turn": {"type": "turn", "cost_usd": "all"}}],
+        [{"type": "landed", "time": 1.0, "kept": True, "spared": ["a", 3]}],
+        [{}],
+        [3],
+        3,
+        {"type": "ended"},
+    ],
+)
+def test_what_a_machine_tells_is_looked_at(here: WorkTree, told: object) -> None:
+    """Of a machine that lies, nothing comes that the run would stumble over."""
+    order, ask = ordered(here), here.repository.identifier
+    blob = ask("hash-object", "-w", "--stdin", stdin=json.dumps(told).encode())
+    tree = ask("mktree", stdin=f"100644 blob {blob}\tresult.json\n".encode())
+    with pytest.raises(ValueError, match=r"."):
+        read_result(here.repository, here.repository.commit(tree, [order, here.head()], "x"), order)
 
 
 @pytest.mark.parametrize("tree", ["empty", "order"])

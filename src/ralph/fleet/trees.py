@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from ralph.errors import StateError
 from ralph.git.branch import slug
 from ralph.git.repository import GitResult, Repository
 from ralph.journal.codec import decode_fact, encode
-from ralph.kernel.facts import Fact
+from ralph.kernel.facts import Ended, Fact, Landed
 from ralph.kernel.turn import Order, Role
 from ralph.kernel.value import value
 
 REFS = "refs/ralph/"
+_TOLD = {"ended": Ended, "landed": Landed}
 _BLOB, _TREE = ("100644", "blob"), ("040000", "tree")
 _ORDER, _RESULT, _STREAM, _WORK, _LIST = "order.json", "result.json", "stream", "work", "list"
 
@@ -125,14 +128,28 @@ def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
     if repository.resolve(f"{commit}^1") != order:
         raise ValueError("it is no result of this order")
     told = _json_of(repository, commit, _RESULT)
-    return ResultFound(
+    if not isinstance(told, list):
+        raise ValueError("it tells no facts")
+    found = ResultFound(
         commit,
-        tuple(decode_fact(each) for each in told),
+        tuple(map(_fact, told)),
         repository.resolve(f"{commit}^2"),
-        repository.resolve(f"{commit}:{_WORK}"),
+        repository.resolve(f"{commit}:{_WORK}^{{tree}}"),
         _content(repository, commit, _LIST),
-        repository.resolve(f"{commit}:{_STREAM}"),
+        repository.resolve(f"{commit}:{_STREAM}^{{blob}}"),
     )
+    if not (found.head and found.work and found.stream):
+        raise ValueError("it lacks a part")
+    return found
+
+
+def _fact(told: dict[str, Any]) -> Fact:
+    """A fact of a result. ValueError if it is none: machines are believed as little as agents."""
+    try:
+        msgspec.convert(told, _TOLD[told["type"]])  # which looks at every type
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it is no fact of a result: {error}") from error
+    return decode_fact(told)
 
 
 def fetch_words(remote: str, ref: str) -> tuple[str, ...]:
