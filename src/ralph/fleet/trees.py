@@ -134,11 +134,12 @@ def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
         commit,
         tuple(map(_fact, told)),
         repository.resolve(f"{commit}^2"),
-        repository.resolve(f"{commit}:{_WORK}^{{tree}}"),
+        repository.resolve(f"{commit}:{_WORK}/"),
         _content(repository, commit, _LIST),
-        repository.resolve(f"{commit}:{_STREAM}^{{blob}}"),
+        repository.resolve(f"{commit}:{_STREAM}"),
     )
-    if not (found.head and found.work and found.stream):
+    kind = repository.run("cat-file", "-t", found.stream or commit).output
+    if not (found.head and found.work and kind == b"blob\n"):
         raise ValueError("it lacks a part")
     return found
 
