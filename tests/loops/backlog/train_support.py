@@ -303,11 +303,12 @@ class Crew:
             self.benches[name] = Bench(name, self.project, world, tree)
             self.agents[name] = FakeAgent([COMPLETE])
         self.ends: dict[str, RunState] = {}
+        self.station: Station[Load, Order] | None = None  # of the last ride
 
     def ride(self, station: Station[Load, Order] | None = None) -> None:
         """Have all of them work to their ends, or until they are killed."""
         waiting = [n for n in self.benches if not replay(self.journals[n].facts).has_ended]
-        station = station or Gathers(self.most, len(waiting))
+        station = self.station = station or Gathers(self.most, len(waiting))
         threads = [threading.Thread(target=self._work, args=(n, station)) for n in waiting]
         for thread in threads:
             thread.start()
