@@ -35,7 +35,7 @@ from ralph.fleet.port import SCHEMA, Job
 from ralph.kernel.verdict import Cut
 from ralph.processes.clock import boottime
 
-COMMAND: tuple[str, ...] = (sys.executable, "-m", "ralph.fleet.machine.attempt")
+COMMAND: tuple[str, ...] = (sys.executable, "-P", "-m", "ralph.fleet.machine.attempt")
 _KEPT = 600.0  # seconds at least for which an end is told
 _TICK = 1.0
 _LOCK = threading.Lock()  # of the table, and of what each attempt of it says of itself
