@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 8.0  # seconds for the scheduler to answer at all
 _SOON = 0.05  # seconds between two looks where something has just happened
-_LATE = 1.0  # the same at most
+_LATE = 0.5  # the same at most: how late a cut, a pulse or the agent's words may be
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
 _LOOKS = 10  # for another incarnation, when an attempt has ended
