@@ -204,6 +204,12 @@ def test_a_cut_of_what_somebody_may_have_waits_for_its_lease() -> None:
     assert other.clear(1.0) == [Failed("enough")]
 
 
+def test_one_that_somebody_has_is_not_cleared() -> None:
+    following = granted()
+    assert following.clear(2.0) == []
+    assert not following.may_begin(2.0)
+
+
 def test_a_refusal_of_the_machine_is_no_end_of_what_lives() -> None:
     assert fresh().refused(Failed("x")) == [Failed("x")]
     assert granted().refused(Failed("x")) == []
