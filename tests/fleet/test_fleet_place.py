@@ -57,6 +57,7 @@ def test_a_remote_has_a_name_a_path_or_a_url(project: Path) -> None:
         "team": "ssh://git@host.test/shop",
         "../bare.git": str(project / "../bare.git"),
         "https://forge.test/acme/shop": "https://forge.test/acme/shop",
+        "https://me@forge.test/acme/shop": "https://me@forge.test/acme/shop",
     }.items():
         found = fleet(project, {"fleet": {"remote": said}})
         assert found is not None
@@ -90,6 +91,10 @@ def test_people_are_told_what_does_not_travel(project: Path) -> None:
     [
         ({"fleet": {"lease": 2}}, "too short"),
         ({"fleet": {"remote": "https://me:pass@forge.test/shop"}}, "holds a password"),
+        ({"fleet": {"remote": f"https://ghp_{'a1' * 18}@forge.test/shop"}}, "holds a password"),
+        ({"fleet": {"remote": f"HTTPS://{'deadbeef' * 5}@forge.test/shop"}}, "holds a password"),
+        ({"fleet": {"remote": "https://forge.test/shop?private_token=x"}}, "holds a password"),
+        ({"fleet": {"remote": "--upload-pack=touch x;"}}, "an option of git"),
         ({"agent": {"flags": ["--key", "sk-ant-0123456789abcdef0123456789"]}}, "hold a secret"),
         ({"agent": {"flags": ["--key", "what-we-know"]}}, "hold a secret"),
         ({"agent": {"flags": ["x" * 40_000]}}, "too long to send"),

@@ -26,7 +26,7 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
     *("streamAgentOutput", "endGrace"),
     *("pr", "ci"),  # which hide the forge's keys from agents
 )
-_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_PASSWORD = re.compile(r"(?i)//[^/@]*:[^/@]*@|^https?://([^/@]{16,}@|[^?]*\?)")  # or a token
 _LEAST_LEASE = 5.0
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
 
@@ -132,7 +132,11 @@ def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, her
     url = url or name or ""
     if os.path.exists(os.path.join(workspace, url)) and "://" not in url:
         url = os.path.join(workspace, url)
-    if _PASSWORD.search(url):
+    if url.startswith("-"):
+        raise ConfigError(
+            f"fleet.remote: {url} would be an option of git", "Name a remote, a URL or a path."
+        )
+    if _PASSWORD.search(url) or redact(url) != url:
         raise ConfigError(
             "fleet.remote holds a password, which every machine and the scheduler would see",
             "Take a URL without one; each machine has its own key or credential helper.",
