@@ -239,3 +239,19 @@ def test_whatever_a_machine_says_there_is_one_end(odd: list[dict[str, Any]]) -> 
     ends = [isinstance(event, LAST) for event in seen]
     assert sum(ends) == 1, seen
     assert ends[-1], seen
+
+
+def test_a_machine_that_lies_about_its_lease_is_lost_all_the_same() -> None:
+    following = fresh()
+    following.heard(answer("waiting"), 1.0)
+    following.request()
+    following.heard(answer(stamp=1001.0, left=1e12), 1.0)
+    assert [type(each) for each in following.silent(1.0 + LEASE + 0.1)] == [Lost]
+
+
+@pytest.mark.parametrize("name", ["seconds", "idle", "since_result", "dollars"])
+def test_nothing_of_a_pulse_is_negative(name: str) -> None:
+    """Others would be given what a turn says that it has brought in."""
+    pulse = {"seconds": 1.0, "idle": 0.0, "since_result": None, "dollars": 0.5}
+    assert granted().heard(answer(stamp=1002.0, pulse=pulse), 2.0)
+    assert not granted().heard(answer(stamp=1002.0, pulse={**pulse, name: -1.0}), 2.0)

@@ -91,6 +91,6 @@ def pulse_of(message: object) -> Pulse | None:
     seconds, idle, dollars = (message.get(name, 0.0) for name in ("seconds", "idle", "dollars"))
     since = message.get("since_result")
     numbers = (seconds, idle, dollars, *(() if since is None else (since,)))
-    if not all(map(is_number, numbers)):
+    if not all(is_number(number) and number >= 0 for number in numbers):
         return None
     return Pulse(seconds, idle, since, dollars)

@@ -81,7 +81,7 @@ class Following:
             return []
         if answer.get("known") is False and self._last is not None:
             return [self._end(self._last[0])]
-        told = _Told.of(answer)
+        told = _Told.of(answer, self.job.lease)
         if told is None or not self._is_believed(told, now):
             return self.silent(now)
         self.host = told.host
@@ -198,8 +198,9 @@ class _Told:
     size: int
 
     @staticmethod
-    def of(answer: Message) -> "_Told | None":
-        """None if it cannot be understood, as that of an attempt that is not known there."""
+    def of(answer: Message, longest: float) -> "_Told | None":
+        """None if it cannot be understood, as that of an attempt that is not known there. Nobody
+        has lent it for longer than the `longest`."""
         texts = [answer.get(name) for name in ("incarnation", "host", "state", "stream")]
         if not all(isinstance(text, str) for text in texts) or not texts[0]:
             return None
@@ -207,6 +208,7 @@ class _Told:
         stamp, left, since, size = numbers
         if not (is_number(stamp) and (left is None or is_number(left))):
             return None
+        left = None if left is None else min(left, longest)
         if not isinstance(since, int) or not isinstance(size, int):
             return None
         try:
