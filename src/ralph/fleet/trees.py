@@ -10,12 +10,14 @@ has fenced the attempt: nothing of it can arrive any more.
 import json
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
 from ralph.git.branch import slug
 from ralph.git.repository import GitResult, Repository
@@ -28,6 +30,11 @@ REFS = "refs/ralph/"
 _TOLD = {"ended": Ended, "landed": Landed}
 _BLOB, _TREE = ("100644", "blob"), ("040000", "tree")
 _ORDER, _RESULT, _STREAM, _WORK, _LIST = "order.json", "result.json", "stream", "work", "list"
+_MOST = {  # bytes of the parts of a result; more would be taken into memory all the same
+    _RESULT: 8 * 1024 * 1024,
+    _LIST: 64 * 1024 * 1024,
+    _STREAM: 2 * MOST_SAVED,
+}
 
 
 def ref_of(run: str, task: str, attempt: int) -> str:
@@ -127,6 +134,9 @@ def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
     """The result of an order, by a commit that is here. ValueError if it is none of that order."""
     if repository.resolve(f"{commit}^1") != order:
         raise ValueError("it is no result of this order")
+    sizes = _sizes(repository, commit)
+    if any(sizes.get(name, 0) > most for name, most in _MOST.items()):
+        raise ValueError("a part of it is too large")
     told = _json_of(repository, commit, _RESULT)
     if not isinstance(told, list):
         raise ValueError("it tells no facts")
@@ -138,10 +148,37 @@ def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
         _content(repository, commit, _LIST),
         repository.resolve(f"{commit}:{_STREAM}"),
     )
-    kind = repository.run("cat-file", "-t", found.stream or commit).output
-    if not (found.head and found.work and kind == b"blob\n"):
+    if not (found.head and found.work and _STREAM in sizes):
         raise ValueError("it lacks a part")
+    for tree in (found.head, found.work):
+        _look_at(repository, tree)
     return found
+
+
+def _sizes(repository: Repository, commit: str) -> dict[str, int]:
+    """The bytes of each part that is a file."""
+    names = (_RESULT, _STREAM, _LIST)
+    asked = "".join(f"{commit}:{name}\n" for name in names).encode()
+    said = repository.ask("cat-file", "--batch-check", stdin=asked).decode().splitlines()
+    found = ((name, line.split(" ")) for name, line in zip(names, said, strict=True))
+    return {name: int(words[2]) for name, words in found if words[1] == "blob"}
+
+
+def _look_at(repository: Repository, tree: str) -> None:
+    """ValueError if git would not lay out these files, such as a `.git`, or if a link or a file
+    stands where the task list goes: what is written there would land elsewhere."""
+    with tempfile.TemporaryDirectory(prefix="ralph-index-") as scratch:
+        done = repository.run("read-tree", tree, index=os.path.join(scratch, "index"))
+    if done.code != 0:
+        raise ValueError(f"its files cannot be laid out: {done.said}")
+    records = repository.place.records
+    parts = records.split("/")
+    above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    asked = "".join(f"{tree}:{path}\n" for path in (*above, f"{records}/tasks.jsonl"))
+    said = repository.ask("cat-file", "--batch-check=%(objecttype)", stdin=os.fsencode(asked))
+    *folders, task_list = (line.rpartition(b" ")[2] for line in said.splitlines())
+    if {*folders} - {b"tree", b"missing"} or task_list == b"tree":
+        raise ValueError(f"{records} is no folder of it, or its task list no file")
 
 
 def _fact(told: dict[str, Any]) -> Fact:
@@ -184,8 +221,8 @@ class Remote:
         """The commits at these refs there, and below them."""
         patterns = [name for ref in refs for name in (ref, f"{ref}/*")]
         said = os.fsdecode(self._asked("ls-remote", self.url, *patterns).output)
-        lines = (line.split("\t") for line in said.splitlines())
-        return {name: commit for commit, name in lines if any(_below(name, ref) for ref in refs)}
+        lines = (line.partition("\t") for line in said.split("\n"))  # a name may hold others
+        return {name: at for at, _, name in lines if any(_below(name, ref) for ref in refs)}
 
     def put(self, ref: str, commit: str, expected: str = "") -> bool:
         """Let a ref be at a commit; False if it was not where it was expected."""
@@ -252,7 +289,10 @@ def _json_of(repository: Repository, commit: str, name: str) -> Any:  # noqa: AN
     data = _content(repository, commit, name)
     if data is None:
         raise ValueError(f"there is no {name} in {commit}")
-    return json.loads(data)
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError(f"{name} is nested too deeply") from error
 
 
 def _content(repository: Repository, commit: str, name: str) -> bytes | None:

@@ -86,6 +86,7 @@ class Sent:
     attempt: int  # of this task
     ref: str  # where its order is, on the remote
     order: str  # the commit of it; a result goes on from there
+    lease: float = 0.0  # seconds for which it may be lent to a machine; 0.0: as the settings say
 
 
 @value

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ralph import __version__
+from ralph.files.safe_open import open_regular
 from ralph.fleet.port import Job
 from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_of
 from ralph.git.checkpoint.work import Work
@@ -74,7 +75,7 @@ class Attempts:
         while self._remote.at(ref := ref_of(run, task, self._number)):
             self._number += 1  # an earlier worker of this run had the task
         self._result = None
-        sent = Sent(time.time(), self._number, ref, commit)
+        sent = Sent(time.time(), self._number, ref, commit, self._errand.lease)
         self._record(sent)
         return sent
 
@@ -90,7 +91,7 @@ class Attempts:
             sent.ref,
             sent.order,
             self._remote.url,
-            errand.lease,
+            sent.lease or errand.lease,  # a setting that was changed since does not shorten it
             errand.settings,
         )
 
@@ -130,9 +131,11 @@ class Attempts:
 
     def task_list(self) -> bytes | None:
         """The task list that the agent sees, if its work tree has one."""
-        with suppress(FileNotFoundError), open(self._list, "rb") as file:
+        path = self._list
+        if os.path.islink(path) or not os.path.exists(path):
+            return None  # where a link leads is not for another machine
+        with open_regular(path) as file:
             return file.read()
-        return None
 
     @property
     def _list(self) -> str:

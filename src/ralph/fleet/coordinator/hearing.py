@@ -11,11 +11,13 @@ from ralph.fleet.port import LAST, Away, Beat, Event, Executor, Handle, Launched
 from ralph.kernel.facts import Launching
 from ralph.kernel.ports import Watch
 from ralph.kernel.turn import Order, Pulse
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.runner.wired import AgentReaders
 from ralph.text.words import elapsed
 
 _LOOK = 0.25  # seconds
+_SLACK = 180.0  # in which a machine may send off the result of a turn that has ended
 
 
 class Hearing:
@@ -30,13 +32,17 @@ class Hearing:
         *,
         placed: Callable[[str], None],
         tell: Callable[[str], None],
+        spent: float = 0.0,
     ) -> None:
+        """`spent` are the dollars of earlier attempts at this turn."""
         self._executor, self._readers = executor, readers
         self._files, self._order = files, order
         self._placed, self._tell = placed, tell
         self.host = ""
         self.cut: Cut | None = None
-        self._pulse = Pulse(0.0, 0.0)
+        self._spent = spent
+        self._since: float | None = None  # by our clock, since when its agent is at work
+        self._pulse = Pulse(0.0, 0.0, dollars=spent)
         self._parser: Parser | None = None
         self._saved = SavedStream(partial(_opened, files.stream))
         self._away = False
@@ -49,7 +55,7 @@ class Hearing:
                     if isinstance(event, LAST):
                         return event
                     self._hear(event)
-                self._end(handle, watch(self._pulse))
+                self._end(handle, watch(self._now()))
                 check()
         except BaseException:
             self._executor.cancel(handle, Cut("the run ends", 0.0))
@@ -59,6 +65,16 @@ class Hearing:
                 self._readers.on_events(self._parser.end())
             self._saved.end()
             self._saved.close()
+
+    @property
+    def dollars(self) -> float:
+        """What this attempt and those before it have cost, as far as was heard."""
+        return self._pulse.dollars
+
+    def _now(self) -> Pulse:
+        """The turn as it was told, but for its time: an agent can stop whoever tells it."""
+        ours = 0.0 if self._since is None else time.monotonic() - self._since - _SLACK
+        return self._pulse if ours <= self._pulse.seconds else replace(self._pulse, seconds=ours)
 
     def _end(self, handle: Handle, cut: Cut | None) -> None:
         """A cut begins the end; one with less grace only hastens it."""
@@ -78,12 +94,13 @@ class Hearing:
                 if self._parser is not None and (events := self._parser.feed(data)):
                     self._readers.on_events(events)
             case Beat(pulse=pulse):
-                self._pulse = pulse
+                self._pulse = replace(pulse, dollars=self._spent + pulse.dollars)
             case Away(seconds=seconds):
                 self._missed(seconds)
 
     def _launched(self, event: Launched) -> None:
         order = self._order
+        self._since = time.monotonic()
         self._parser = parser_for(event.dialect, order.prompt)
         who = order.place, event.agent, event.model
         files = self._files.stream

@@ -1,7 +1,6 @@
 """Turns on other machines, as a run sees them: an agent that has them taken there, and layers that
 land what came of them (ADR 47)."""
 
-import math
 import os
 import threading
 import time
@@ -10,14 +9,16 @@ from contextlib import contextmanager, suppress
 
 from ralph.agents.turn_files import Filing, TurnFiles, private
 from ralph.errors import StateError
+from ralph.files.safe_open import create
 from ralph.fleet.coordinator.attempts import DONE, FAILED, LIST, LOST, PLACED, Attempts, Errand
 from ralph.fleet.coordinator.hearing import Hearing
+from ralph.fleet.messages import is_number
 from ralph.fleet.place import Fleet
 from ralph.fleet.port import Event, Failed, Lost
 from ralph.fleet.trees import Remote, ResultFound, read_order
 from ralph.git.checkpoint.work import Work
-from ralph.git.repository import with_records
-from ralph.kernel.events import Failure
+from ralph.git.repository import NOTHING, with_records
+from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import Ended, Landed, Sent
 from ralph.kernel.ports import Watch
 from ralph.kernel.turn import Ending, Order, Pulse, Turn
@@ -31,6 +32,7 @@ _LOOK = 0.25
 _PATIENCE = 600.0
 _MOST_FAILED = 3  # attempts in a row that no machine could make
 _MOST_LOST = 8  # in a row, with the machine that made it
+_YEAR = 366 * 24 * 3600.0  # seconds
 _LONGEST = 64 * 1024  # characters of what a turn says
 
 
@@ -78,26 +80,33 @@ class FleetTurns:
 
     def _taken(self, order: Order, files: TurnFiles, check: Callable[[], None]) -> Turn:
         failed = lost = 0
+        spent = 0.0  # by attempts that brought nothing
+        allowed = order.dollars
         while True:
             attempts, watch = self._attempts, self._watch
             placed, tell = self._placed, self._tell
-            hearing = Hearing(self._executor, self._readers, files, order, placed=placed, tell=tell)
+            hearing = Hearing(
+                self._executor, self._readers, files, order, placed=placed, tell=tell, spent=spent
+            )
             last: Event = Failed("its ref is taken", passes=True)
             if attempts.begun(order):
                 handle = self._executor.submit(attempts.job(), again=attempts.again)
                 last = hearing.follow(handle, watch, check)
             found = attempts.found()
             if found is not None:
-                return self._ended(found, files, hearing.host)
-            why = _why(last)
+                return _paid(self._ended(found, files, hearing.host), spent)
+            why, spent = _why(last), hearing.dollars
             attempts.give_up(LOST if isinstance(last, Lost) else FAILED, hearing.host, why)
             if hearing.cut is not None:
-                return _cut(hearing.cut)
+                return _paid(_cut(hearing.cut), spent)
             if isinstance(last, Failed) and not last.passes:
-                return Turn(Ending.UNSTARTABLE, exit_code=None, why=why)
+                return _paid(Turn(Ending.UNSTARTABLE, exit_code=None, why=why), spent)
             failed, lost = (0, lost + 1) if isinstance(last, Lost) else (failed + 1, 0)
-            if failed >= _MOST_FAILED or lost >= _MOST_LOST:
-                return Turn(exit_code=None, failure=Failure(why))
+            used_up = allowed is not None and spent >= allowed
+            if failed >= _MOST_FAILED or lost >= _MOST_LOST or (spent and used_up):
+                return _paid(Turn(exit_code=None, failure=Failure(why)), spent)
+            if allowed is not None:
+                order = replace(order, dollars=allowed - spent)
 
     def _placed(self, host: str) -> None:
         self._attempts.fared(PLACED, host)
@@ -174,20 +183,30 @@ class FleetTurns:
 
     def _apply(self, found: ResultFound) -> None:
         ask, path = self._work.repository.ask, os.path.join(self._work.workspace, LIST)
-        files = with_records(self._work.repository, found.work, found.head)
+        files = self._with_our_records(found)
         ask("symbolic-ref", "HEAD", self._branch)
         ask("update-ref", self._branch, found.head)
         ask("reset", "--hard", "--quiet", found.head)
         ask("clean", "-f", "-f", "-d", "--quiet")
-        ask("read-tree", "-m", "-u", "HEAD", files)
+        ask("read-tree", "--reset", "-u", files)  # also over what is ignored here, and not there
         ask("read-tree", "HEAD")
         if found.list is None:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         elif found.list != self._attempts.task_list():
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb", opener=private) as file:
+            with os.fdopen(create(path), "wb") as file:
                 file.write(found.list)
+
+    def _with_our_records(self, found: ResultFound) -> str:
+        """The files of a result, with no `.ralph` but that of its commit."""
+        repository = self._work.repository
+        files, records = with_records(repository, found.work, found.head), repository.place.records
+        if repository.resolve(f"{found.head}:{records}") or not repository.resolve(
+            f"{files}:{records}"
+        ):
+            return files
+        return repository.edited(files, {records: (NOTHING, "")})
 
 
 class _CutError(Exception):
@@ -202,6 +221,13 @@ def _cut(cut: Cut) -> Turn:
     return Turn(Ending.CUT, exit_code=None, why=cut.why)
 
 
+def _paid(turn: Turn, spent: float) -> Turn:
+    """The turn with what attempts have cost of which there is no result."""
+    if not spent or turn.uncounted:
+        return turn
+    return replace(turn, cost_usd=(turn.cost_usd or 0.0) + spent)
+
+
 def _why(last: Event) -> str:
     if isinstance(last, Failed):
         return f"{last.why}. {last.remedy}".strip() if last.remedy else last.why
@@ -209,8 +235,33 @@ def _why(last: Event) -> str:
 
 
 def _believable(turn: Turn) -> Turn:
-    """A turn as another machine tells it: sums that can be added, and words of a bounded size."""
-    cost = turn.cost_usd
-    if cost is not None and not (math.isfinite(cost) and cost >= 0):
+    """A turn as another machine tells it: sums that can be added, times that can be waited for, and
+    words of a bounded size."""
+    cost, usage, failure = turn.cost_usd, turn.usage, turn.failure
+    if cost is not None and not _is_sum(cost):
         cost = None
-    return replace(turn, cost_usd=cost, text=turn.text[-_LONGEST:], stderr=turn.stderr[-4096:])
+    if failure is not None:
+        later, resets = failure.retry_after, failure.resets_at
+        later = later if later is not None and 0 <= later <= _YEAR else None
+        resets = resets if resets is not None and 0 <= resets <= time.time() + _YEAR else None
+        failure = replace(failure, retry_after=later, resets_at=resets)
+    tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    counts = (turn.tools, turn.tool_errors, turn.unknown)
+    tools, tool_errors, unknown = (n if _is_sum(n) else 0 for n in counts)
+    return replace(
+        turn,
+        cost_usd=cost,
+        usage=Usage(*(n if _is_sum(n) else 0 for n in tokens)),
+        failure=failure,
+        tools=tools,
+        tool_errors=tool_errors,
+        unknown=unknown,
+        exit_code=turn.exit_code if _is_sum(abs(turn.exit_code or 0)) else 1,
+        seconds=turn.seconds if _is_sum(turn.seconds) else 0.0,
+        text=turn.text[-_LONGEST:],
+        stderr=turn.stderr[-4096:],
+    )
+
+
+def _is_sum(told: float) -> bool:
+    return is_number(told) and told >= 0
