@@ -2,12 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from kits.attempts import Attempted, Site, gone, naming
+from ralph.fleet.machine.holding import end_from_below
+from ralph.processes import keeper_main
 from ralph.processes.clock import boottime
 from ralph.processes.keeper_main import descendants
 
@@ -184,3 +188,34 @@ def test_a_remote_that_does_not_answer_does_not_keep_it(site: Site) -> None:
             attempt._hear(0.1)
         assert ended(attempt) < until
         assert "failed" in attempt.result()
+
+
+KEEPER = """
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+import keeper_main
+keeper_main.become_subreaper()
+if os.fork():
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGSTOP)
+os.setsid()
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    open(sys.argv[2], "w").write("x")
+    if os.fork():
+        os._exit(0)
+    time.sleep(0.002)
+"""
+
+
+def test_who_forks_all_the_time_does_not_outlive_a_stopped_keeper(tmp_path: Path) -> None:
+    """One that is killed before what it holds would leave it to somebody who cannot end it."""
+    beat = tmp_path / "beat"
+    directory = os.path.dirname(keeper_main.__file__)
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER, directory, str(beat)])
+    os.waitid(os.P_PID, keeper.pid, os.WSTOPPED)
+    end_from_below(keeper.pid)
+    keeper.wait()
+    beat.unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not beat.exists()

@@ -34,6 +34,7 @@ _AFTER_CUT = (
 _AFTER_LAST = 45.0  # the same after its last message; keepers take up to 30 to give up
 _KEEPERS = 3.0  # for which its keeper may take to end what is left of it
 _PATIENCE = 30.0  # after which something is unkillable
+_FORKING = 2.0  # for which something may fork as fast as it is killed
 _PAUSE = 0.05
 
 
@@ -123,7 +124,7 @@ class _Holding:
     def close(self) -> None:
         """Let go of it, also where something went wrong here."""
         if self._process.poll() is None:
-            self._process.kill()
+            end_from_below(self._process.pid)
             self._process.wait()
             settle(self._below, self._mark, Held())
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -134,8 +135,8 @@ class _Holding:
             os.close(self._pidfd)
 
     def _has_ended(self, killed: str) -> bool:
-        if killed:
-            self._process.kill()
+        if killed and self._process.poll() is None:
+            end_from_below(self._process.pid)
             self._process.wait()
         return self._process.poll() is not None
 
@@ -236,10 +237,34 @@ def settle(below: Mapping[int, str], name: str, held: Held) -> list[int]:
             return left
         kept = late < _KEEPERS and any(map(_is_keeper, left))
         if not kept or (held.until is not None and boottime() > held.until - 2 * _PAUSE):
-            for pid in left:
-                keeper_main.signal_all([*keeper_main.descendants(pid), pid], signal.SIGKILL)
+            for pid in sorted(left, key=_is_keeper, reverse=True):
+                end_from_below(pid)
         time.sleep(_PAUSE)
     return []
+
+
+def end_from_below(pid: int) -> None:
+    """Kill a process after all that is below it. An agent that has stopped its keeper may fork and
+    end all the time: whoever inherits it is the last to go, else it would be out of reach."""
+    keeper_main.signal_all([pid], signal.SIGSTOP)
+    keeper_main.signal_all(keeper_main.descendants(pid), signal.SIGKILL)
+    end, before = time.monotonic() + _FORKING, list[int]()
+    while (below := _children(pid)) and time.monotonic() < end:
+        keeper_main.signal_all(reversed(below), signal.SIGKILL)  # the youngest is alive, if any
+        if below == before and not any(map(procfs.start_time, below)):
+            break  # it is stopped and reaps nobody: whoever was born would be there
+        before = below
+    keeper_main.signal_all([pid], signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    """Those right below it, the youngest last; also those that have ended."""
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def _is_keeper(pid: int) -> bool:
