@@ -6,10 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kits.attempts import Attempted, Site, gone, naming
+from ralph.fleet.lease import Held
+from ralph.fleet.machine import holding
 from ralph.fleet.machine.holding import end_from_below
 from ralph.processes import keeper_main
 from ralph.processes.clock import boottime
@@ -219,3 +223,19 @@ def test_who_forks_all_the_time_does_not_outlive_a_stopped_keeper(tmp_path: Path
     beat.unlink(missing_ok=True)
     time.sleep(0.3)
     assert not beat.exists()
+
+
+def test_nothing_begins_beside_what_would_not_die(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two agents of one attempt would be alive."""
+    desk: Any = SimpleNamespace(job=site.job(), held=Held())
+    earlier = subprocess.Popen(["sleep", "60"], env={"RALPH_RUN": holding.mark(desk.job)})
+    monkeypatch.setattr(holding, "_PATIENCE", -1.0)
+    try:
+        result = holding.hold((sys.executable, "-c", "raise SystemExit('it began')"), desk)
+    finally:
+        earlier.kill()
+        earlier.wait()
+    assert "would not die" in result["why"]
+    assert result["passes"] is True

@@ -60,7 +60,8 @@ def mark(job: Job) -> str:
 
 def hold(command: Sequence[str], desk: Desk) -> Message:
     """Have the attempt made, from its start until nothing of it lives; its result."""
-    settle({}, mark(desk.job), desk.held)  # an earlier process of ours may have had it
+    if left := settle({}, mark(desk.job), desk.held):  # an earlier process of ours may have had it
+        return failure(f"{len(left)} of an earlier process of it would not die", passes=True)
     try:
         holding = _Holding(command, desk)
     except OSError as error:
