@@ -26,6 +26,7 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
     *("streamAgentOutput", "endGrace"),
     *("pr", "ci"),  # which hide the forge's keys from agents
 )
+_OF_THE_LOOP = ("setup", "stepDown")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 _LEAST_LEASE = 5.0
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
@@ -153,8 +154,8 @@ def _settings(loaded: "Loaded", command: str) -> tuple[str, tuple[str, ...]]:
     left = tuple(name for name, text in given.items() if text in secret)
     env["set"] = {name: text for name, text in given.items() if name not in left}
     told["agent"] = {**agent, "env": env}
-    setup = loaded.settings.loop.setup
-    told["loop"] = {} if setup is None else {"setup": setup}
+    loop: Mapping[str, Any] = merged.get("loop") or {}
+    told["loop"] = {name: loop[name] for name in _OF_THE_LOOP if loop.get(name) is not None}
     text = json.dumps(told)
     if redact(text) != text:
         raise ConfigError(

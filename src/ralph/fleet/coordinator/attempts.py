@@ -113,13 +113,14 @@ class Attempts:
         self._record(Fared(time.time(), self.sent.attempt, how, host, detail))
 
     def give_up(self, how: str, host: str, detail: str) -> None:
-        """Fence an attempt that has no result: nothing of it is believed from here on."""
+        """Fence an attempt that has no result: nothing of it is believed from here on. That is
+        recorded first, so that whoever is killed in between does not bring it back."""
         assert self.sent is not None, "it has begun"
         there = self._remote.at(self.sent.ref)
-        self._remote.forget(there)
         if there.get(self.sent.ref, self.sent.order) != self.sent.order:
             self.fared(IGNORED, host, "what came is no result of its order")
         self.fared(how, host, detail)
+        self._remote.forget(there)
         self.sent = None
 
     def forget(self) -> None:
