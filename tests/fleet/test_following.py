@@ -209,7 +209,7 @@ def test_a_refusal_of_the_machine_is_no_end_of_what_lives() -> None:
     assert granted().refused(Failed("x")) == []
 
 
-ODD: st.SearchStrategy[Any] = st.sampled_from(
+ODD: st.SearchStrategy[object] = st.sampled_from(
     [None, True, -1, 0, 3.5, float("nan"), 10**400, "", "x", "granted", "ended", [], {}]
 )
 FIELDS = [*answer(), "more"]
