@@ -3,14 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ralph.errors import ConfigError
 from ralph.fleet.port import MOST_BYTES, Executor
 from ralph.fleet.security import address_of, is_loopback, security_of
-from ralph.fleet.trees import forget_run
+from ralph.fleet.trees import forget_runs
 from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
 from ralph.text.redact import redact
@@ -77,9 +77,9 @@ class Fleet:
         assert self.executor is not None, "it is connected"
         return self.executor
 
-    def forget(self, repository: Repository, run: str) -> None:
-        """Delete what attempts of a run that is over have left on the remote."""
-        forget_run(repository, self.remote, run)
+    def forget(self, repository: Repository, runs: Collection[str]) -> None:
+        """Delete what attempts of runs that are over have left on the remote."""
+        forget_runs(repository, self.remote, runs)
 
 
 def fleet_of(
