@@ -245,7 +245,8 @@ def guarded(
     monkeypatch.setenv("PATH", quiet_path)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", bytecode)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    # None is there; a test that writes one as root would else replace the device /dev/null.
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.path.join(own, "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
     # Somebody's repository in /tmp is not that of a test.

@@ -57,6 +57,7 @@ def test_the_end_of_the_lease_is_the_end_of_all(site: Site) -> None:
     assert is_over(site)
 
 
+@pytest.mark.slow
 def test_a_lease_that_is_renewed_goes_on(site: Site) -> None:
     with site.started(site.job(lease=5.0)) as attempt:
         until = begun(site, attempt)
@@ -123,6 +124,7 @@ def test_a_killed_keeper_leaves_nothing(site: Site) -> None:
     assert is_over(site)
 
 
+@pytest.mark.slow
 def test_a_stopped_keeper_does_not_outlast_the_lease(site: Site) -> None:
     with site.started(site.job(lease=6.0)) as attempt:
         until = begun(site, attempt)
@@ -133,6 +135,7 @@ def test_a_stopped_keeper_does_not_outlast_the_lease(site: Site) -> None:
     assert is_over(site)
 
 
+@pytest.mark.slow
 def test_one_that_was_stopped_kills_at_once_when_it_goes_on(site: Site) -> None:
     """Who starts it kills it at the end of the lease; it may have been stopped as well."""
     with site.started(site.job(lease=5.0)) as attempt:
@@ -148,6 +151,7 @@ def test_one_that_was_stopped_kills_at_once_when_it_goes_on(site: Site) -> None:
     assert is_over(site)
 
 
+@pytest.mark.slow
 def test_a_push_ends_with_the_lease(site: Site) -> None:
     """A result that arrives later would be of an attempt that counts as lost."""
     hook = Path(site.remote.url) / "hooks" / "pre-receive"
@@ -167,6 +171,7 @@ def test_a_push_ends_with_the_lease(site: Site) -> None:
     assert list(site.remote.at(job.ref).values()) == [job.order]
 
 
+@pytest.mark.slow
 def test_a_remote_that_does_not_answer_does_not_keep_it(site: Site) -> None:
     wrapper = site.root / "slow"
     wrapper.write_text(f"#!/bin/sh\nexec sleep {MARK}\n")

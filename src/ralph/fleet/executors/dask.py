@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 8.0  # seconds for the scheduler to answer at all
 _SOON = 0.05  # seconds between two looks where something has just happened
-_LATE = 1.0  # the same at most
+_LATE = 0.5  # the same at most: how late a cut, a pulse or the agent's words may be
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
 _LOOKS = 10  # for another incarnation, when an attempt has ended
@@ -152,10 +152,11 @@ class _Fleet:
             raise ConfigError(
                 "the extra fleet is not installed", "Install ralph-engine[fleet]"
             ) from error
-        if why := await is_there(address_of(self._address), self._security):
-            raise self._unreachable(ConnectionError(why))  # Dask would try again and again
+        place = address_of(self._address)
         try:
             async with asyncio.timeout(_PATIENCE + 1):
+                if why := await is_there(place, self._security):
+                    raise ConnectionError(why)  # Dask would try again and again
                 self._client = await self._new_client()
                 await self._client.run_on_scheduler(relay.about)
                 await self._count()
@@ -391,7 +392,9 @@ class _Fleet:
             raise
 
     def _unreachable(self, error: Exception) -> ConfigError:
-        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        said = str(error).strip().partition("\n")[0] or (
+            "no answer" if isinstance(error, TimeoutError) else type(error).__name__
+        )
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)

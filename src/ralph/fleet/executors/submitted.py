@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ralph.fleet.executors.following import Following
 from ralph.fleet.messages import Message, job_text, text_of
-from ralph.fleet.port import Event, Failed, Job
+from ralph.fleet.port import Beat, Event, Failed, Job, Said
 from ralph.kernel.verdict import Cut
 from ralph.processes.clock import boottime
 
@@ -60,7 +60,8 @@ class Submitted:
         return None if refusal is None else text_of(refusal)
 
     def heard(self, answer: Message) -> bool:
-        """True if that was news."""
+        """True if that was news, and more may follow soon. An agent that works on is none: it is
+        asked as often as one that is silent."""
         with self._changed:
             return self._put(self._following.heard(answer, boottime()))
 
@@ -104,4 +105,4 @@ class Submitted:
             self.ended.set()
         if events:
             self._changed.notify_all()
-        return bool(events)
+        return not all(isinstance(event, Beat | Said) for event in events)

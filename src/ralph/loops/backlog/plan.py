@@ -8,7 +8,6 @@ import msgspec
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
-from ralph.git.repository import Repository
 from ralph.git.status import CleanLook
 from ralph.journal.ledger import spent_today
 from ralph.kernel.limits import Limits, least
@@ -16,10 +15,7 @@ from ralph.kernel.rules import Patience
 from ralph.kernel.value import replace, value
 from ralph.loops.backlog.gates.scripts import Runners
 from ralph.loops.backlog.hooks import Hooks
-from ralph.loops.backlog.parallel.policy import WorkerContext
-from ralph.loops.backlog.parallel.ride import Load, Order
-from ralph.loops.backlog.parallel.station import Station
-from ralph.loops.backlog.parallel.worktrees import TaskWorktree, Worktrees
+from ralph.loops.backlog.parallel.worktrees import Worktrees
 from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
 from ralph.loops.backlog.rules import DayLimit
@@ -34,6 +30,7 @@ from ralph.settings.schema import Settings
 
 if TYPE_CHECKING:
     from ralph.fleet.place import Fleet
+    from ralph.loops.backlog.parallel.seat import Seat
 
 _FLAGS = {
     **AGENT_FLAGS,
@@ -56,19 +53,6 @@ MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "max
 
 
 @value
-class Seat:
-    """A worker's tree, the branch it merges into, and what it shares with the others."""
-
-    tree: TaskWorktree
-    repository: Repository  # of the project
-    onto: str  # its branch when the run began, which gets the work; "" for none
-    context: WorkerContext
-    station: Station[Load, Order]
-    told: set[str]  # what one of them has told for all
-    below: str = ""  # the branch that its pull request stands on; "" for the base
-
-
-@value
 class TaskWork:
     """The tasks of a run, and the bounds of what it may use."""
 
@@ -76,7 +60,7 @@ class TaskWork:
     bounds: Bounds
     patience: Patience
     hooks: tuple[Hooks, ...] = ()  # of a program that uses the library
-    seat: Seat | None = None  # of one worker, where several work on a backlog
+    seat: "Seat | None" = None  # of one worker, where several work on a backlog
     clean: CleanLook | None = None  # at the project, right before the run
     fleet: "Fleet | None" = None  # where its turns are taken; None: here
 

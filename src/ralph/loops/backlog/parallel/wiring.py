@@ -12,9 +12,10 @@ from ralph.kernel.world import hurried
 from ralph.loops.backlog.parallel.merging import settling
 from ralph.loops.backlog.parallel.policy import worker
 from ralph.loops.backlog.parallel.ride import AfterMerge
+from ralph.loops.backlog.parallel.seat import Seat
 from ralph.loops.backlog.parallel.settlement import Joining, WorkerSettlement
 from ralph.loops.backlog.parts import parts_of
-from ralph.loops.backlog.plan import Seat, TaskWork
+from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.published import publishing_of
 from ralph.loops.backlog.rules import TaskLimit
 from ralph.loops.backlog.store.watch import TaskListGate, TaskWatch

@@ -22,11 +22,11 @@ from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cause, Park, Reason, Stop
 from ralph.kernel.world import Signals, of_worker
 from ralph.loops.backlog.parallel.coordinator import outcome_of
-from ralph.loops.backlog.parallel.policy import WorkerContext
-from ralph.loops.backlog.parallel.shares import shared
+from ralph.loops.backlog.parallel.seat import Seat
+from ralph.loops.backlog.parallel.shares import context_of, shared
 from ralph.loops.backlog.parallel.starts import start_of
 from ralph.loops.backlog.parallel.worktrees import TaskWorktree, keep_unmerged
-from ralph.loops.backlog.plan import Seat, TaskWork, is_apart, worktrees_of
+from ralph.loops.backlog.plan import TaskWork, is_apart, worktrees_of
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.store.watch import note
@@ -178,8 +178,7 @@ class Foreman:
     ) -> Plan[TaskWork]:
         plan, work, bounds = self._plan, self._plan.work, self._plan.work.bounds
         name = sent.worker
-        rest, take = partial(self.places.rest, name), partial(self.places.take, name)
-        context = WorkerContext(name, self.budget, take, rest)
+        context = context_of(name, self.budget, self.places)
         seat = Seat(tree, self._repository, self._onto, context, self._station, self._told, below)
         # The run's time is that of its foreman: it passes for all of them.
         more = left(bounds.run.seconds, self._state.spent_at(time.time()).seconds)
