@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.own import own_words
 from ralph.errors import ConfigError
 from ralph.fleet.port import MOST_BYTES, Executor
 from ralph.fleet.security import address_of, is_loopback, security_of
@@ -101,7 +102,7 @@ def fleet_of(
         here = is_loopback(address_of(address).host)
     _refuse_submodules(workspace, environ)
     remote = _remote(settings.remote, workspace, environ, here=here)
-    told, left = _settings(loaded, command)
+    told, left = _settings(loaded, command, workspace if address == LOCAL else "")
     return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
 
 
@@ -141,13 +142,25 @@ def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, her
     return url
 
 
-def _settings(loaded: "Loaded", command: str) -> tuple[str, tuple[str, ...]]:
-    """What a turn needs of the settings, as JSON, and the variables that are left out."""
+def _from(here: str, command: str) -> str:
+    """A command that means the same elsewhere on this machine."""
+    is_way = os.sep in command and not own_words(command, {})
+    return os.path.join(here, command) if here and is_way else command
+
+
+def _settings(loaded: "Loaded", command: str, here: str) -> tuple[str, tuple[str, ...]]:
+    """What a turn needs of the settings, as JSON, and the variables that are left out. `here` is
+    where agents are that are named by their ways from it; "" if that is the work tree there."""
     merged: Mapping[str, Any] = loaded.merged
     told: dict[str, Any] = {name: merged[name] for name in _NEEDED if name in merged}
     told["sandbox"] = loaded.settings.sandbox
     agent = dict(told.get("agent") or {})
-    agent["command"] = agent.get("command") or command
+    agent["command"] = _from(here, agent.get("command") or command)
+    if others := agent.get("fallbacks"):
+        agent["fallbacks"] = [
+            {**each, "command": _from(here, each["command"])} if each.get("command") else each
+            for each in others
+        ]
     env = dict(agent.get("env") or {})
     given: dict[str, str] = dict(env.get("set") or {})
     secret = secrets_of(given)

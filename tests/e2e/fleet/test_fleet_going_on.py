@@ -2,6 +2,7 @@
 as one whose agents are here."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -104,9 +105,10 @@ def test_a_cheaper_model_is_taken_there_too(project: Project) -> None:
 
 
 def test_the_next_agent_goes_on_there(project: Project) -> None:
+    """Also one that is named by its way from the project."""
     error = {"status": 429, "message": "You've hit your limit", "resets_at": 4e9}
     first = install_agent(str(project.path.parent / "bin"), [{"error": error}])
-    spare = {"command": project.agent(f'echo "$id" > "$id"; {COMPLETE}')}
+    spare = {"command": os.path.relpath(project.agent(f'echo "$id" > "$id"; {COMPLETE}'))}
     settled(project, agent={"command": first, "fallbacks": [spare]})
     tasks(project, "a", "b")
     done = ralph("tasks", "run", *FLEET)

@@ -46,7 +46,7 @@ EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
 AWAY = ("--fleet", "local")  # the same with turns that are taken elsewhere
 HANDS = [
     *([(n, ()) for n in range(400)] if EVERY else dealt([(n, ()) for n in range(RUNS)], 1)),
-    *dealt([(n, AWAY) for n in range(0, RUNS, 6)], 0),
+    *dealt([(n, AWAY) for n in range(0, RUNS, 8)], 0),
 ]
 
 
