@@ -374,3 +374,14 @@ def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
     world.remote.rename(world.remote.with_name("away.git"))
     turn = world.turns().take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
     assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
+
+
+def test_what_was_cut_while_the_remote_was_away_is_settled_without_it(world: World) -> None:
+    """Whoever asks to stop twice is not told of a network."""
+    world.machines = [machine()]
+    world.turns().take_turn(ORDER, quiet)
+    world.remote.rename(world.remote.with_name("away.git"))
+    turns = world.turns(1, world.sent()[-1])
+    turns.take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
+    assert turns.land(1, 5.0, keep=False) == Landed(5.0, kept=False)
+    turns.clear()

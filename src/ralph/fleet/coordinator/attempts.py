@@ -127,6 +127,10 @@ class Attempts:
         """Delete the ref of an attempt whose work has landed, or is to be thrown away."""
         if self.sent is not None:
             self._remote.forget(self._remote.at(self.sent.ref))
+        self.leave()
+
+    def leave(self) -> None:
+        """Want nothing more of an attempt, whose ref goes with those of the run."""
         self.sent = self._result = None
 
     def task_list(self) -> bytes | None:
