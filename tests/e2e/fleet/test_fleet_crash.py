@@ -1,8 +1,10 @@
 """The coordinator of turns elsewhere, killed where the journal and the refs of attempts are not in
 step: the task lands once, a finished attempt is not made again, and no ref is left."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,6 +70,9 @@ def test_resume_goes_on_with_the_attempt(stage: Stage, point: CrewPoint, most: i
     (run,) = (stage.root / "state").glob("*/runs/*/runs/*/journal.jsonl")
     facts = read_journal(str(run))[0]
     assert sum(isinstance(fact, Launching) for fact in facts) <= most
+    report = subprocess.check_output([*PYTHON, "report", "--json"], env=stage.env, cwd=stage.repo)
+    (iteration,) = json.loads(report)["iterations"]
+    assert iteration["machines"] == [os.uname().nodename], "by each attempt once"
 
 
 @pytest.mark.parametrize("point", dealt(((POINTS[n][0],) for n in (0, 4, 8)), 1))
