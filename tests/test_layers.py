@@ -44,7 +44,8 @@ PURE_MODULES = (
     *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
     *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
-    *("fleet.lease", "fleet.port", "forge.answers", "forge.judging", "forge.port"),
+    *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
+    *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
     "web.security",
 )
 # What reads a clock, a file, the environment, chance or the network.

@@ -204,6 +204,19 @@ def test_a_cut_of_what_somebody_may_have_waits_for_its_lease() -> None:
     assert other.clear(1.0) == [Failed("enough")]
 
 
+@pytest.mark.parametrize("wrong", [{"stream": "%"}, {"since": None}, {"stamp": "now"}, {"host": 3}])
+def test_an_answer_that_cannot_be_understood_is_none(wrong: dict[str, object]) -> None:
+    following = granted()
+    assert following.heard({**answer(stamp=1002.0, said=b"x"), **wrong}, 2.0) == []
+    assert following.request()["renew"] == 1001.0
+
+
+def test_one_that_somebody_has_is_not_cleared() -> None:
+    following = granted()
+    assert following.clear(2.0) == []
+    assert not following.may_begin(2.0)
+
+
 def test_a_refusal_of_the_machine_is_no_end_of_what_lives() -> None:
     assert fresh().refused(Failed("x")) == [Failed("x")]
     assert granted().refused(Failed("x")) == []

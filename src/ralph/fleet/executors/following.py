@@ -60,7 +60,7 @@ class Following:
             message["cut"] = {"why": self._cut.why, "grace": self._cut.grace}
         if self._last is not None:
             message["forget"] = True
-        elif self._lent.stamp is not None:
+        else:
             self._lent = self._lent.lending()
             self._is_lent = True
             message |= {"grant": True, "renew": self._lent.stamp, "lease": self.job.lease}
