@@ -65,6 +65,7 @@ def test_a_remote_has_a_name_a_path_or_a_url(project: Path) -> None:
 
 
 def test_a_turn_is_told_what_it_needs_and_no_more(project: Path) -> None:
+    step = {"at": 0.5, "model": "haiku"}
     told = sent(
         project,
         {
@@ -72,12 +73,16 @@ def test_a_turn_is_told_what_it_needs_and_no_more(project: Path) -> None:
             "hooks": {"onTaskEnd": "curl x"},
             "notify": {"command": "mail"},
             "guardrails": [{"command": "make test"}],
-            "loop": {"setup": "npm ci", "maxTasksPerRun": 3},
+            "loop": {"setup": "npm ci", "maxTasksPerRun": 3, "stepDown": step},
             "sandbox": "worktree",
         },
     )
     agent = {"command": "claude", "model": "opus", "env": {"set": {"LEVEL": "2"}}}
-    assert told == {"agent": agent, "loop": {"setup": "npm ci"}, "sandbox": "worktree"}
+    assert told == {
+        "agent": agent,
+        "loop": {"setup": "npm ci", "stepDown": step},
+        "sandbox": "worktree",
+    }
 
 
 def test_people_are_told_what_does_not_travel(project: Path) -> None:

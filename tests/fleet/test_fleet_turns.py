@@ -15,7 +15,9 @@ from ralph.fleet.port import Beat, Done, Event, Failed, Handle, Job, Launched, L
 from ralph.fleet.trees import fetch_words, make_result, push_words, read_order
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.events import AgentEvent
-from ralph.kernel.facts import Ended, Fact, Fared, Landed, Launching, Sent
+from ralph.kernel.facts import Began, Ended, Fact, Fared, Landed, Launching, Sent
+from ralph.kernel.state import replay
+from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Order, Pulse, Turn
 from ralph.kernel.verdict import Cut
 from ralph.runner.wired import AgentReaders
@@ -205,6 +207,43 @@ def test_a_lost_attempt_is_fenced_before_the_next_begins(world: World) -> None:
     assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
 
 
+def test_an_attempt_that_was_given_up_is_never_taken_up_again(world: World) -> None:
+    """Also by whoever goes on after a kill: its machine may wake up, and push to a ref that is
+    there again."""
+
+    def killed(_world: World, _job: Job) -> Sequence[Event]:
+        raise KeyboardInterrupt
+
+    world.machines = [says(Placed("one"), Launched("claude"), Lost("nothing was heard")), killed]
+    with pytest.raises(KeyboardInterrupt):
+        world.turns().take_turn(ORDER, quiet)
+    began = Began(0.0, 1, Assignment("T-1"))
+    for count in range(1, len(world.facts) + 1):
+        state = replay((began, *world.facts[:count]))
+        given_up = any(isinstance(f, Fared) and f.how == "lost" for f in world.facts[:count])
+        newest = [f.attempt for f in world.facts[:count] if isinstance(f, Sent)][-1]
+        trying = state.trying.attempt if state.trying else None
+        assert trying == (None if given_up and newest == 1 else newest)
+        assert state.spent.uncounted == given_up, "nobody knows what its agent has cost"
+
+
+def test_whoever_is_killed_while_an_attempt_is_given_up_has_not_fenced_it_yet(
+    world: World,
+) -> None:
+    facts = world.facts
+
+    class Killed(list[Fact]):
+        def append(self, fact: Fact) -> None:
+            if isinstance(fact, Fared) and fact.how == "lost":
+                raise KeyboardInterrupt
+            facts.append(fact)
+
+    world.machines, world.facts = [says(Lost("nothing was heard"))], Killed()
+    with pytest.raises(KeyboardInterrupt):
+        world.turns().take_turn(ORDER, quiet)
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/1"]
+
+
 def test_a_machine_that_was_lost_after_it_had_pushed_has_done_its_work(world: World) -> None:
     world.machines = [machine(told=False)]
     assert not world.turns().take_turn(ORDER, quiet).failed
@@ -335,3 +374,14 @@ def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
     world.remote.rename(world.remote.with_name("away.git"))
     turn = world.turns().take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
     assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
+
+
+def test_what_was_cut_while_the_remote_was_away_is_settled_without_it(world: World) -> None:
+    """Whoever asks to stop twice is not told of a network."""
+    world.machines = [machine()]
+    world.turns().take_turn(ORDER, quiet)
+    world.remote.rename(world.remote.with_name("away.git"))
+    turns = world.turns(1, world.sent()[-1])
+    turns.take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
+    assert turns.land(1, 5.0, keep=False) == Landed(5.0, kept=False)
+    turns.clear()

@@ -3,14 +3,15 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.own import own_words
 from ralph.errors import ConfigError
 from ralph.fleet.port import MOST_BYTES, Executor
 from ralph.fleet.security import address_of, is_loopback, security_of
-from ralph.fleet.trees import forget_run
+from ralph.fleet.trees import forget_runs
 from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
 from ralph.text.redact import redact
@@ -26,6 +27,7 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
     *("streamAgentOutput", "endGrace"),
     *("pr", "ci"),  # which hide the forge's keys from agents
 )
+_OF_THE_LOOP = ("setup", "stepDown")
 _PASSWORD = re.compile(r"(?i)//[^/@]*:[^/@]*@|^https?://([^/@]{16,}@|[^?]*\?)")  # or a token
 _LEAST_LEASE = 5.0
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
@@ -76,9 +78,9 @@ class Fleet:
         assert self.executor is not None, "it is connected"
         return self.executor
 
-    def forget(self, repository: Repository, run: str) -> None:
-        """Delete what attempts of a run that is over have left on the remote."""
-        forget_run(repository, self.remote, run)
+    def forget(self, repository: Repository, runs: Collection[str]) -> None:
+        """Delete what attempts of runs that are over have left on the remote."""
+        forget_runs(repository, self.remote, runs)
 
 
 def fleet_of(
@@ -100,7 +102,7 @@ def fleet_of(
         here = is_loopback(address_of(address).host)
     _refuse_submodules(workspace, environ)
     remote = _remote(settings.remote, workspace, environ, here=here)
-    told, left = _settings(loaded, command)
+    told, left = _settings(loaded, command, workspace if address == LOCAL else "")
     return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
 
 
@@ -144,21 +146,33 @@ def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, her
     return url
 
 
-def _settings(loaded: "Loaded", command: str) -> tuple[str, tuple[str, ...]]:
-    """What a turn needs of the settings, as JSON, and the variables that are left out."""
+def _from(here: str, command: str) -> str:
+    """A command that means the same elsewhere on this machine."""
+    is_way = os.sep in command and not own_words(command, {})
+    return os.path.join(here, command) if here and is_way else command
+
+
+def _settings(loaded: "Loaded", command: str, here: str) -> tuple[str, tuple[str, ...]]:
+    """What a turn needs of the settings, as JSON, and the variables that are left out. `here` is
+    where agents are that are named by their ways from it; "" if that is the work tree there."""
     merged: Mapping[str, Any] = loaded.merged
     told: dict[str, Any] = {name: merged[name] for name in _NEEDED if name in merged}
     told["sandbox"] = loaded.settings.sandbox
     agent = dict(told.get("agent") or {})
-    agent["command"] = agent.get("command") or command
+    agent["command"] = _from(here, agent.get("command") or command)
+    if others := agent.get("fallbacks"):
+        agent["fallbacks"] = [
+            {**each, "command": _from(here, each["command"])} if each.get("command") else each
+            for each in others
+        ]
     env = dict(agent.get("env") or {})
     given: dict[str, str] = dict(env.get("set") or {})
     secret = secrets_of(given)
     left = tuple(name for name, text in given.items() if text in secret)
     env["set"] = {name: text for name, text in given.items() if name not in left}
     told["agent"] = {**agent, "env": env}
-    setup = loaded.settings.loop.setup
-    told["loop"] = {} if setup is None else {"setup": setup}
+    loop: Mapping[str, Any] = merged.get("loop") or {}
+    told["loop"] = {name: loop[name] for name in _OF_THE_LOOP if loop.get(name) is not None}
     text = json.dumps(told)
     if redact(text) != text:
         raise ConfigError(

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -253,13 +253,13 @@ class Remote:
         return done
 
 
-def forget_run(repository: Repository, url: str, run: str) -> None:
-    """Delete what attempts of a run that is over have left on a remote, if it can be reached."""
-    attempt = re.compile(rf"{REFS}{re.escape(run)}/[^/]+/\d+")
+def forget_runs(repository: Repository, url: str, runs: Collection[str]) -> None:
+    """Delete what attempts of runs that are over have left on a remote, if it can be reached."""
+    attempt = re.compile(rf"{REFS}([^/]+)/[^/]+/\d+")
     with suppress(StateError):
         remote = Remote(repository, url)
-        found = remote.at(f"{REFS}{run}")
-        remote.forget({ref: at for ref, at in found.items() if attempt.fullmatch(ref)})
+        found = ((attempt.fullmatch(ref), ref, at) for ref, at in remote.at(REFS[:-1]).items())
+        remote.forget({ref: at for name, ref, at in found if name and name[1] in runs})
 
 
 def _unreachable(url: str, done: GitResult) -> StateError:

@@ -35,10 +35,13 @@ def recover(journal: str, prices: Sequence[Prices | None]) -> History:
     """The history of a run that was cut off; `prices` are those of its agents, by their places. A
     torn last line is dropped from the journal.
 
-    A saved stream that holds its final result is a finished turn, which is not paid twice.
+    A saved stream that holds its final result is a finished turn, which is not paid twice. What
+    another machine has sent of one is not: its files are at the ref of its attempt, or will be.
     """
     facts, last_hash = read_journal(journal, trim=True)
-    launching = _last_launch(facts) if replay(facts).phase is Phase.TURN else None
+    state = replay(facts)
+    is_here = state.phase is Phase.TURN and state.attempt is None
+    launching = _last_launch(facts) if is_here else None
     turn = _finished(launching, prices) if launching and _is_whole(launching.stream) else None
     if launching is None or turn is None:
         return History(tuple(facts), last_hash)

@@ -99,6 +99,11 @@ class Fared:
     host: str = ""
     detail: str = ""
 
+    @property
+    def is_given_up(self) -> bool:
+        """Nothing of it is believed from here on."""
+        return self.how in ("failed", "lost")
+
 
 @value
 class Ended:

@@ -252,11 +252,20 @@ def _noted(
         case facts.Sent():
             return replace(state, attempts=fact.attempt, attempt=fact)
         case facts.Fared():
-            return state
+            return _fared(state, fact)
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
+
+
+def _fared(state: RunState, fact: facts.Fared) -> RunState:
+    """An attempt that was given up is never taken up again. If its agent was started, what it cost
+    is not known."""
+    if not fact.is_given_up or state.attempt is None or state.attempt.attempt != fact.attempt:
+        return state
+    spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
+    return replace(state, attempt=None, launched=False, spent=spent)
 
 
 def _with_pulls(state: RunState, more: tuple[facts.Published, ...]) -> tuple[facts.Published, ...]:

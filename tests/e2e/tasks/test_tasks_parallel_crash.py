@@ -43,6 +43,11 @@ TASKS: dict[str, Json] = {"a": {}, "b": {}, "c": {}, "p": {}, "d": {"blockedBy":
 RUNS = 24
 CUTS = (("after", "Launching"), ("before", "Ended"))  # where a turn is cut off, and paid again
 EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
+AWAY = ("--fleet", "local")  # the same with turns that are taken elsewhere
+HANDS = [
+    *([(n, ()) for n in range(400)] if EVERY else dealt([(n, ()) for n in range(RUNS)], 1)),
+    *dealt([(n, AWAY) for n in range(0, RUNS, 8)], 0),
+]
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,12 @@ class End:
     status: list[str]
 
 
-def staged(root: Path) -> Stage:
-    return Stage(root, "", AGENT, TASKS, ("--parallel", "4"))
+def staged(root: Path, *flags: str) -> Stage:
+    return Stage(root, "", AGENT, TASKS, ("--parallel", "4", *flags))
 
 
 def call(stage: Stage, *words: str) -> int:
-    os.environ["PROJECT"] = str(stage.repo)
+    os.environ |= {"PROJECT": str(stage.repo), "XDG_CACHE_HOME": str(stage.root / "cache")}
     return stage.call(*words)
 
 
@@ -114,9 +119,9 @@ def assert_tidy(stage: Stage) -> None:
 
 
 @cache
-def undisturbed(base: Path) -> tuple[End, int, list[CrewPoint]]:
+def undisturbed(base: Path, *flags: str) -> tuple[End, int, list[CrewPoint]]:
     """The end, the number of turns and the points of a run that nobody kills."""
-    stage = staged(base / "crew").prepare()
+    stage = staged(base / "-".join(("crew", *flags)), *flags).prepare()
     expected = end(stage, call(stage, *PYTHON, *stage.begin))
     assert_tidy(stage)
     return expected, turns(stage), points_of(run_dir(stage))
@@ -133,16 +138,16 @@ def test_a_crew_that_nobody_kills(tmp_path_factory: pytest.TempPathFactory) -> N
     assert len({*points}) == len(points) > 200, "every point is known by its name"
 
 
-@pytest.mark.parametrize("number", range(400) if EVERY else dealt(range(RUNS), 1))
+@pytest.mark.parametrize(("number", "flags"), HANDS)
 def test_killed_at_every_record_a_crew_ends_as_if_nothing_had_happened(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: int
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: int, flags: tuple[str, ...]
 ) -> None:
     """ "Killed at any moment, resume loses nothing and leaves no worktree or process behind." """
-    expected, before, points = undisturbed(tmp_path_factory.getbasetemp())
+    expected, before, points = undisturbed(tmp_path_factory.getbasetemp(), *flags)
     dealt = [points[number]] if EVERY and number < len(points) else points[number::RUNS]
     if EVERY and number >= len(points):
         return
-    stage, words, cut = staged(tmp_path / "stage").prepare(), tuple[str, ...](), 0
+    stage, words, cut = staged(tmp_path / "stage", *flags).prepare(), tuple[str, ...](), 0
     for point in dealt:
         if not killed(stage, point, *(words or stage.begin)):
             break

@@ -114,19 +114,24 @@ class Attempts:
         self._record(Fared(time.time(), self.sent.attempt, how, host, detail))
 
     def give_up(self, how: str, host: str, detail: str) -> None:
-        """Fence an attempt that has no result: nothing of it is believed from here on."""
+        """Fence an attempt that has no result: nothing of it is believed from here on. That is
+        recorded first, so that whoever is killed in between does not bring it back."""
         assert self.sent is not None, "it has begun"
         there = self._remote.at(self.sent.ref)
-        self._remote.forget(there)
         if there.get(self.sent.ref, self.sent.order) != self.sent.order:
             self.fared(IGNORED, host, "what came is no result of its order")
         self.fared(how, host, detail)
+        self._remote.forget(there)
         self.sent = None
 
     def forget(self) -> None:
         """Delete the ref of an attempt whose work has landed, or is to be thrown away."""
         if self.sent is not None:
             self._remote.forget(self._remote.at(self.sent.ref))
+        self.leave()
+
+    def leave(self) -> None:
+        """Want nothing more of an attempt, whose ref goes with those of the run."""
         self.sent = self._result = None
 
     def task_list(self) -> bytes | None:

@@ -73,6 +73,7 @@ class FleetTurns:
             with self._prepared() as check:
                 turn = self._taken(order, files, check)
         except _CutError as error:
+            self._attempts.leave()
             turn = _cut(error.cut)
         finally:
             self._in_turn = False

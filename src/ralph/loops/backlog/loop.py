@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any, cast
 
 from ralph.journal.recovery import History
-from ralph.kernel.facts import Started
+from ralph.kernel.facts import Assigned, Began
 from ralph.kernel.ports import Policy
-from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.ahead import answered, listed
 from ralph.loops.backlog.parts import parts_of
@@ -80,9 +79,12 @@ def by_one_or_many(
 ) -> Reason:
     """One task at a time, or several, each by a worker of its own. A run in the middle of its tasks
     goes on as it began, whatever its settings say now."""
-    began = (fact.workers for fact in history.facts if isinstance(fact, Started))
-    workers = plan.workers if history.state.has_ended else next(began, plan.workers)
-    if not by_crew(replace(plan, workers=workers)):
+    first = next((fact for fact in history.facts if isinstance(fact, Assigned | Began)), None)
+    if first is None or history.state.has_ended:
+        is_crew = by_crew(plan)
+    else:
+        is_crew = isinstance(first, Assigned)
+    if not is_crew:
         return carry_out(invocation, plan, run_dir, history)
     # Most runs have no need of it.
     from ralph.loops.backlog.parallel.run import carry_out_by_crew

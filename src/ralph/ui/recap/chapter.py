@@ -55,7 +55,8 @@ class Draft:
     after: str = ""
     ended: float | None = None
     launches: list[Launching] = field(default_factory=list)  # of its turns, also of lost ones
-    machines: list[str] = field(default_factory=list)
+    placed: dict[int, str] = field(default_factory=dict)  # the machines of attempts
+    machines: dict[tuple[int, str], str] = field(default_factory=dict)  # and how it went there
     since: Launching | Checking | None = None  # what goes on
     turn: Turn | None = None
     agent_seconds: float = 0.0
@@ -101,9 +102,12 @@ class Draft:
             self.turn = fact.turn
             self.agent_seconds += fact.turn.seconds
             self.pay(fact.turn.cost_usd, fact.turn.usage)
-        elif fact.how != "placed":
-            host = fact.host or "none"
-            self.machines.append(host if fact.how == "done" else f"{host} ({fact.how})")
+        elif fact.how == "placed":
+            self.placed[fact.attempt] = fact.host
+        else:  # whoever goes on after a kill may tell it again, and knows of no machine
+            host = fact.host or self.placed.get(fact.attempt, "none")
+            how = "" if fact.how == "done" else f" ({fact.how})"
+            self.machines[fact.attempt, fact.how] = f"{host}{how}"
 
     def check(self, fact: Checked | facts.Proved) -> None:
         if isinstance(fact, Checked):
@@ -165,7 +169,7 @@ class Draft:
             tool_calls=self.turn.tools if self.turn else 0,
             tool_errors=self.turn.tool_errors if self.turn else 0,
             agent=shown(self.launches[-1].who) if self.launches else "",
-            machines=tuple(map(shown, self.machines)),
+            machines=tuple(map(shown, self.machines.values())),
             stream=shown(self.launches[-1].stream) if self.launches else "",
             ending=ending,
             trouble=trouble,

@@ -36,23 +36,24 @@ def carry_out_by_crew(
     invocation: Invocation, plan: Plan[TaskWork], run_dir: str, history: History
 ) -> Reason:
     """Work on several tasks at once, until nothing is left."""
+    return in_parts(invocation, plan, run_dir, history, _connected)
+
+
+def _connected(
+    invocation: Invocation,
+    plan: Plan[TaskWork],
+    run_dir: str,
+    history: History,
+    lasting: Lasting,
+) -> tuple[Display, RunState]:
+    """The crew, with the fleet that its settings name now."""
     if plan.work.fleet is None:
-        return in_parts(invocation, plan, run_dir, history, _by_crew)
+        return _by_crew(invocation, plan, run_dir, history, lasting)
     with plan.work.fleet.connected(plan.environ, plan.workers) as fleet:
+        plan = replace(plan, work=replace(plan.work, fleet=fleet))
         if plan.loaded.origins.get("loop.parallelism") is None and not plan.work.backlog.task:
             plan = replace(plan, workers=max(1, fleet.slots))
-
-        def part(
-            invocation: Invocation,
-            plan: Plan[TaskWork],
-            run_dir: str,
-            history: History,
-            lasting: Lasting,
-        ) -> tuple[Display, RunState]:
-            away = replace(plan, work=replace(plan.work, fleet=fleet))
-            return _by_crew(invocation, away, run_dir, history, lasting)
-
-        return in_parts(invocation, plan, run_dir, history, part)
+        return _by_crew(invocation, plan, run_dir, history, lasting)
 
 
 def _by_crew(

@@ -158,7 +158,8 @@ class Foreman:
         if self._repository.symbolic("HEAD") == self._onto and not is_apart(self._plan):
             commit_records(self._plan.workspace, self._plan.environ, self._run_dir, self._tell)
         if self._plan.work.fleet is not None:
-            self._plan.work.fleet.forget(self._repository, self.run)
+            runs = os.listdir(os.path.dirname(self._run_dir))  # no earlier one can go on now
+            self._plan.work.fleet.forget(self._repository, [n for n in runs if n <= self.run])
         self._repository.pack()
 
     @cached_property
