@@ -243,8 +243,9 @@ def _believable(turn: Turn) -> Turn:
         cost = None
     if failure is not None:
         later, resets = failure.retry_after, failure.resets_at
-        later = later if later is not None and 0 <= later <= _YEAR else None
-        resets = resets if resets is not None and 0 <= resets <= time.time() + _YEAR else None
+        later = min(later, _YEAR) if later is not None and _is_sum(later) else None
+        latest = time.time() + _YEAR
+        resets = min(resets, latest) if resets is not None and _is_sum(resets) else None
         failure = replace(failure, retry_after=later, resets_at=resets)
     tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
     counts = (turn.tools, turn.tool_errors, turn.unknown)
