@@ -114,6 +114,7 @@ class RunState:
     sent: int = 0  # workers so far
     attempts: int = 0  # at turns on other machines so far
     attempt: facts.Sent | None = None  # the last of this turn
+    host: str = ""  # the machine that has it
     recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
 
@@ -250,9 +251,9 @@ def _noted(
         case facts.Resting():
             return replace(state, resting=Wait(fact.until, fact.why) if fact.why else None)
         case facts.Sent():
-            return replace(state, attempts=fact.attempt, attempt=fact)
+            return replace(state, attempts=fact.attempt, attempt=fact, host="")
         case facts.Fared():
-            return state
+            return replace(state, host=fact.host if fact.how == "placed" else "")
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
@@ -370,11 +371,13 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         holds=0,
         steps=(),
         attempt=None,
+        host="",
         spent=replace(state.spent, iterations=fact.iteration),
     )
 
 
 def _ended(state: RunState, turn: Turn) -> RunState:
+    before = state.spent_before_task
     return replace(
         state,
         phase=Phase.CLOSING,
@@ -387,6 +390,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         reviewer=turn.agent if state.is_review else state.reviewer,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
+        spent_before_task=replace(before, seconds=before.seconds + turn.queued),
     )
 
 

@@ -11,6 +11,7 @@ from ralph.fleet.port import LAST, Away, Beat, Event, Executor, Handle, Launched
 from ralph.kernel.facts import Launching
 from ralph.kernel.ports import Watch
 from ralph.kernel.turn import Order, Pulse
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.runner.wired import AgentReaders
 from ralph.text.words import elapsed
@@ -30,26 +31,35 @@ class Hearing:
         *,
         placed: Callable[[str], None],
         tell: Callable[[str], None],
+        queued: float = 0.0,
     ) -> None:
+        """The turn has already waited so many seconds for machines, in other attempts."""
         self._executor, self._readers = executor, readers
         self._files, self._order = files, order
         self._placed, self._tell = placed, tell
         self.host = ""
         self.cut: Cut | None = None
+        self._queued, self._since = queued, 0.0  # since when it waits; 0: it does not
         self._pulse = Pulse(0.0, 0.0)
         self._parser: Parser | None = None
         self._saved = SavedStream(partial(_opened, files.stream))
         self._away = False
 
+    @property
+    def queued(self) -> float:
+        """The seconds in which no machine had it."""
+        return self._queued + (max(0.0, time.time() - self._since) if self._since else 0.0)
+
     def follow(self, handle: Handle, watch: Watch, check: Callable[[], None]) -> Event:
         """Hear it to its end; the last event. `check` raises what would make it useless."""
+        self._since = time.time()
         try:
             while True:
                 for event in self._executor.events(handle, _LOOK):
                     if isinstance(event, LAST):
                         return event
                     self._hear(event)
-                self._end(handle, watch(self._pulse))
+                self._end(handle, watch(self._seen()))
                 check()
         except BaseException:
             self._executor.cancel(handle, Cut("the run ends", 0.0))
@@ -59,6 +69,9 @@ class Hearing:
                 self._readers.on_events(self._parser.end())
             self._saved.end()
             self._saved.close()
+
+    def _seen(self) -> Pulse:
+        return replace(self._pulse, queued=self.queued, placed=not self._since)
 
     def _end(self, handle: Handle, cut: Cut | None) -> None:
         """A cut begins the end; one with less grace only hastens it."""
@@ -70,6 +83,7 @@ class Hearing:
         match event:
             case Placed(host=host):
                 self.host = host
+                self._queued, self._since = self.queued, 0.0
                 self._placed(host)
             case Launched():
                 self._launched(event)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.errors import ConfigError
+from ralph.fleet.cluster.asking import unreached
 from ralph.fleet.cluster.dask_nodes import is_there
 from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
@@ -395,11 +396,7 @@ class _Fleet:
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        return ConfigError(
-            f"there is no fleet at {self._address}: {said}",
-            "Start one with `ralph fleet up` and give --fleet the address that it prints; "
-            "for tls:// see that fleet.tls names the directory with your certificates",
-        )
+        return unreached(self._address, said)
 
     @staticmethod
     def _now() -> float:
