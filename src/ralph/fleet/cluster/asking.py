@@ -157,7 +157,7 @@ def visit(
     return asyncio.run(go())
 
 
-def unreached(place: Address | str, why: str) -> ConfigError:
+def unreached(place: Address, why: str) -> ConfigError:
     """The error of whoever finds no fleet there."""
     remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
     return ConfigError(f"no fleet answers at {place}: {why}", remedy)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.errors import ConfigError
-from ralph.fleet.cluster.asking import unreached
 from ralph.fleet.cluster.dask_nodes import is_there
 from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
@@ -396,7 +395,8 @@ class _Fleet:
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        return unreached(self._address, said)
+        remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
+        return ConfigError(f"no fleet answers at {self._address}: {said}", remedy)
 
     @staticmethod
     def _now() -> float:
