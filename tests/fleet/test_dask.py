@@ -194,7 +194,7 @@ def test_a_worker_without_ralph_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:1", "tls://127.0.0.1:1"])
 def test_what_is_no_fleet_is_refused(address: str) -> None:
-    wrong = r"there is no fleet at|no whole address|has no http"
+    wrong = r"no fleet answers at|no whole address|has no http"
     with pytest.raises(ConfigError, match=wrong) as refused:
         DaskExecutor(address)
     assert refused.value.remedy

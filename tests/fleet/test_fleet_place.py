@@ -10,7 +10,9 @@ import pytest
 from kits.work_tree import git, new_repository
 from ralph.errors import ConfigError
 from ralph.fleet.place import Fleet, fleet_of
+from ralph.kernel.value import replace
 from ralph.settings.load import load
+from ralph.testing.fake_fleet import FakeExecutor, FakeFleet
 from ralph.text.redact import know
 
 HERE = "tcp://127.0.0.1:8786"
@@ -130,3 +132,22 @@ def test_other_machines_need_a_remote_that_they_reach(project: Path) -> None:
 def test_an_agent_that_nobody_names_is_not_guessed_elsewhere(project: Path) -> None:
     with pytest.raises(ConfigError, match="no agent is named"):
         fleet(project, command="none")
+
+
+@pytest.mark.parametrize(
+    ("slots", "wanted", "said"),
+    [
+        (2, 2, ()),
+        (2, 6, ("The fleet has 2 slots: other tasks wait until one is free",)),
+        (0, 2, ("ralph fleet worker --scheduler tcp://127.0.0.1:8786",)),
+        (0, 1, ("The fleet has no workers", "--parallel N")),
+    ],
+)
+def test_a_fleet_that_has_too_few_slots_is_told_before_anybody_waits(
+    project: Path, slots: int, wanted: int, said: tuple[str, ...]
+) -> None:
+    found = fleet(project)
+    assert found is not None
+    lines = list(replace(found, executor=FakeExecutor(FakeFleet(slots=slots))).lacks(wanted))
+    assert len(lines) == len(said)
+    assert all(part in line for part, line in zip(said, lines, strict=True))

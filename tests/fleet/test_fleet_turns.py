@@ -1,5 +1,6 @@
 """Turns on other machines as a run sees them, on machines that are functions and a real remote."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from ralph.kernel.facts import Began, Ended, Fact, Fared, Landed, Launching, Sen
 from ralph.kernel.state import replay
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Order, Pulse, Turn
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut
 from ralph.runner.wired import AgentReaders
 
@@ -332,7 +334,27 @@ def test_the_pulse_there_is_judged_here(world: World) -> None:
 
     world.machines = [says(Placed("one"), Beat(Pulse(7.0, 2.0, 1.0, 0.5))), machine()]
     world.turns().take_turn(ORDER, watch)
-    assert pulses == [Pulse(7.0, 2.0, 1.0, 0.5)]
+    assert [replace(pulse, queued=0.0) for pulse in pulses] == [Pulse(7.0, 2.0, 1.0, 0.5)]
+
+
+def test_the_wait_for_a_machine_is_told_apart_from_the_turn(world: World) -> None:
+    pulses: list[Pulse] = []
+
+    def slow(world: World, _: Job) -> Sequence[Event]:
+        time.sleep(0.2)
+        return ()
+
+    def watch(pulse: Pulse) -> Cut | None:
+        pulses.append(pulse)
+        return None
+
+    lost = says(Placed("one"), Lost("nothing was heard for 5s"))
+    world.machines = [slow, lost, slow, says(Placed("two")), slow, machine()]
+    turn = world.turns().take_turn(ORDER, watch)
+    first, again, placed, at_work = [pulse.queued for pulse in pulses]
+    assert first >= 0.2
+    assert first + 0.2 <= again <= placed == at_work == turn.queued
+    assert [pulse.placed for pulse in pulses] == [False, False, True, True]
 
 
 def test_what_makes_the_work_tree_unusable_ends_the_attempt(world: World) -> None:

@@ -11,7 +11,7 @@ from ralph.kernel.rules import MoneyLeft, ResultGrace, SecondSignal, TimeLeft, T
 from ralph.kernel.turn import Pulse
 from ralph.kernel.verdict import Cut
 from ralph.kernel.world import Signals
-from ralph.loops.backlog.rules import TaskTimeLeft
+from ralph.loops.backlog.rules import TaskTimeLeft, unplaced
 from ralph.loops.supervise.policy import DoneGrace
 
 BOTH = Timeouts(turn=60.0, idle=20.0)
@@ -56,6 +56,16 @@ def test_the_time_of_run_and_task_ends_a_turn(rule: Rule, why: str) -> None:
     assert rule(watching(Pulse(10.0, 0.0), state=later)) == Cut(why)
     said_it = watching(Pulse(10.0, 0.0, since_result=1.0), state=later)
     assert rule(said_it) == Cut(why, finished=True)
+
+
+def test_a_turn_that_no_machine_has_ends_when_it_is_asked_once() -> None:
+    """Of many tasks that wait for a slot, each would take its turn after Ctrl+C."""
+    asked = Signals(cancels=1)
+    waits, begun = Pulse(0.0, 0.0, queued=5.0, placed=False), Pulse(0.0, 0.0, queued=5.0)
+    assert unplaced(watching(waits)) is None
+    assert unplaced(replace(watching(begun), signals=asked)) is None
+    cut = unplaced(replace(watching(waits), signals=asked))
+    assert isinstance(cut, Cut)
 
 
 def test_no_limit_of_time_cuts_nothing() -> None:

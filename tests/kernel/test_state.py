@@ -211,6 +211,12 @@ def test_what_a_task_spends_counts_from_its_first_turn() -> None:
     assert (state.spent_before_task.iterations, state.spent_before_task.seconds) == (2, 39.5)
 
 
+def test_the_wait_for_a_machine_is_not_the_tasks_time() -> None:
+    queued = Ended(50.0, Turn(queued=8.0))
+    state = replay([*history(Accept(())), began(40.0, 2, "b"), queued])
+    assert state.spent.seconds - state.spent_before_task.seconds == 2.0
+
+
 def test_the_time_between_a_crash_and_its_resume_does_not_count() -> None:
     state = replay([Started(1.0, "r", "harness", "/w", 7, "1.0"), began(10.0), Resumed(999.0, 8)])
     assert (state.spent.seconds, state.time, state.cut_off) == (9.0, 999.0, True)

@@ -15,7 +15,9 @@ from ralph.kernel.facts import (
     Decided,
     Ended,
     Fact,
+    Fared,
     Launching,
+    Sent,
     Settled,
     Started,
     Step,
@@ -74,6 +76,8 @@ def closed(verdict: Continue | Wait | Stop, *findings: Finding, turn: Turn = END
     return (STARTED, BEGAN, WORKS, Ended(200.0, turn), decided, Settled(220.0, verdict))
 
 
+SENT = Sent(290.0, 1, "refs/ralph/r/T-1/1", "1" * 40)
+PLACED = Fared(295.0, 1, "placed", "build-7")
 LIMITED = Turn(failure=Failure("no more", status=429))
 COMPLETED = Stop(Reason.COMPLETED, evidence=("passed: make test",))
 
@@ -88,6 +92,13 @@ UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
         (told(STARTED), "opening", "starts the next turn"),
         (told(STARTED, BEGAN), "turn", "between two steps"),
         (told(STARTED, BEGAN, WORKS), "turn", "the agent has worked for 3m19s, no output yet"),
+        (told(STARTED, BEGAN, SENT), "turn", "waiting for a machine for 10s"),
+        (told(STARTED, BEGAN, SENT, PLACED), "turn", "build-7 prepares for 5.0s"),
+        (
+            told(STARTED, BEGAN, SENT, PLACED, WORKS),
+            "turn",
+            "the agent has worked for 3m19s on build-7, no output yet",
+        ),
         (
             told(STARTED, BEGAN, WORKS, heard_at=296.0),
             "turn",

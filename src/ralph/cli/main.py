@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ralph.processes.keeper_main import Launched
 
 
+_OF_TASKS = ("--fleet", "--parallel")  # which people try elsewhere too
+
+
 def run_command_line(
     arguments: list[str], keeper: "Launched | None" = None, job: "Registered | None" = None
 ) -> int:
@@ -59,7 +62,10 @@ def _invoke(
         at = getattr(error, "ctx", None)
         named = [word for word in arguments[:1] if word in commands()]
         where = at.command_path if at is not None else " ".join(("ralph", *named))
-        return report(error.format_message(), f"Try: {where} --help", Reason.CONFIG, last=last)
+        words = error.format_message()
+        if isinstance(error, click.NoSuchOption) and error.option_name in _OF_TASKS:
+            words, where = f"{where} has no {error.option_name}; tasks do", "ralph tasks run"
+        return report(words, f"Try: {where} --help", Reason.CONFIG, last=last)
     except click.Abort as error:
         raise KeyboardInterrupt from error
     if sys.stdout is not None:

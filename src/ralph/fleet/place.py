@@ -16,7 +16,7 @@ from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
 from ralph.text.redact import redact
 from ralph.text.secrets import secrets_of
-from ralph.text.words import listed
+from ralph.text.words import counted, listed
 
 if TYPE_CHECKING:
     from ralph.settings.load import Loaded
@@ -67,6 +67,16 @@ class Fleet:
         left = f"; not sent: {listed(self.left)} (agent.env.set)" if self.left else ""
         judged = "checks run and work is merged here"
         return f"Turns are taken {where}, with code by git from {self.remote}{left}; {judged}"
+
+    def lacks(self, wanted: int) -> Iterator[str]:
+        """For people, where it has too few slots for so many tasks at a time."""
+        if not (slots := self.slots):
+            start = f"Start one, on each machine: ralph fleet worker --scheduler {self.address}"
+            yield f"The fleet has no workers: the run waits for them. {start}"
+            if wanted == 1:
+                yield "It works on one task at a time, also when they come; --parallel N: on N"
+        elif slots < wanted:
+            yield f"The fleet has {counted(slots, 'slot')}: other tasks wait until one is free"
 
     @property
     def slots(self) -> int:

@@ -114,6 +114,7 @@ class RunState:
     sent: int = 0  # workers so far
     attempts: int = 0  # at turns on other machines so far
     attempt: facts.Sent | None = None  # the last of this turn
+    host: str = ""  # the machine that has it
     recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
 
@@ -250,7 +251,7 @@ def _noted(
         case facts.Resting():
             return replace(state, resting=Wait(fact.until, fact.why) if fact.why else None)
         case facts.Sent():
-            return replace(state, attempts=fact.attempt, attempt=fact)
+            return replace(state, attempts=fact.attempt, attempt=fact, host="")
         case facts.Fared():
             return _fared(state, fact)
         case facts.Moved():
@@ -262,6 +263,7 @@ def _noted(
 def _fared(state: RunState, fact: facts.Fared) -> RunState:
     """An attempt that was given up is never taken up again. If its agent was started, what it cost
     is not known."""
+    state = replace(state, host=fact.host if fact.how == "placed" else "")
     if not fact.is_given_up or state.attempt is None or state.attempt.attempt != fact.attempt:
         return state
     spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
@@ -379,11 +381,13 @@ def _began(state: RunState, fact: facts.Began) -> RunState:
         holds=0,
         steps=(),
         attempt=None,
+        host="",
         spent=replace(state.spent, iterations=fact.iteration),
     )
 
 
 def _ended(state: RunState, turn: Turn) -> RunState:
+    before = state.spent_before_task
     return replace(
         state,
         phase=Phase.CLOSING,
@@ -396,6 +400,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         reviewer=turn.agent if state.is_review else state.reviewer,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
+        spent_before_task=replace(before, seconds=before.seconds + turn.queued),
     )
 
 

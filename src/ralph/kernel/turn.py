@@ -33,6 +33,8 @@ class Pulse:
     idle: float  # since it last said anything
     since_result: float | None = None  # since its final result, if it said one
     dollars: float = 0.0  # what it has cost so far, as far as its stream tells
+    queued: float = 0.0  # while no machine of a fleet had it
+    placed: bool = True  # False while none has
 
 
 class Ending(StrEnum):
@@ -66,6 +68,7 @@ class Turn:
     cost_usd: float | None = None
     usage: Usage = Usage()
     seconds: float = 0.0
+    queued: float = 0.0  # before that, while no machine of a fleet had it
     stream: str = ""  # where the raw stream is saved
     place: int = 0  # on the roster, of the agent that took it
     agent: str = ""  # who that is

@@ -5,7 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -52,7 +52,22 @@ def execute(name: str, invocation: Invocation) -> int:
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
-        return carried_out(invocation, plan, run_dir, History())
+        try:
+            return carried_out(invocation, plan, run_dir, History())
+        except ConfigError:
+            _forget_unbegun(run_dir, project_dir(plan.state_root, plan.workspace))
+            raise
+
+
+def _forget_unbegun(run_dir: str, project: str) -> None:
+    """Remove what is left of a run that was refused before its first fact, lest it look crashed."""
+    if os.path.exists(os.path.join(run_dir, JOURNAL)):
+        return
+    from shutil import rmtree
+
+    rmtree(run_dir, ignore_errors=True)
+    with suppress(OSError):
+        os.unlink(os.path.join(project, "runs", os.path.basename(run_dir)))
 
 
 def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:

@@ -423,6 +423,15 @@ def test_a_turn_that_uses_up_the_tasks_time_is_cut_and_the_task_parked() -> None
     assert (result.names, result.stop.reason) == ("Park", Reason.BLOCKED)
 
 
+def test_a_task_that_waits_for_a_machine_uses_up_none_of_its_time() -> None:
+    world = FakeWorld(Backlog((A,)))
+    policy = tasks(FakeWorkbench(world), Bounds(Limits(seconds=6.0)))
+    waits = [Pulse(0.0, 0.0, queued=float(n)) for n in range(20)]
+    agent = FakeAgent([replace(COMPLETE, queued=19.0)], pulses=waits)
+    result = play(policy, agent, world, FakeClock(tick=1.0))
+    assert (agent.cuts, result.stop.reason) == ([], Reason.COMPLETED)
+
+
 def test_a_commit_refused_before_a_crash_is_still_refused_after_it() -> None:
     """A resumed settling must not take a refused commit for a step that is done."""
     world = FakeWorld(Backlog((A,)))

@@ -71,6 +71,8 @@ def worker(
 
     Exit codes: 0 after Ctrl+C or when it is drained, 2 when it cannot work there.
     """
+    if name is not None and not (name.isprintable() and name.split() == [name]):
+        raise click.UsageError(f"--name: {name!r} is no name of one word.")
     require_extra()
     settings = options.settings()
     address = scheduler or settings.address

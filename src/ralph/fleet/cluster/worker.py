@@ -134,7 +134,7 @@ class _Worker:
 
     async def _joined(self, *, back: bool) -> FleetWorker | None:
         """Dask's worker, known to its scheduler; None if that is to be waited for again."""
-        post = self._post
+        post, told = self._post, ""
         end = time.monotonic() + _NAMESAKE
         while True:
             worker = FleetWorker.of(
@@ -161,6 +161,9 @@ class _Worker:
                     remedy = "Give another: --name NAME"
                     words = f"{post.place} has a worker called {post.name} already"
                     raise ConfigError(words, remedy) from error
+                if not told:
+                    told = f"{post.place} has a worker of that name: waits whether it goes"
+                    self._tell(f"{post.name}: {told}")
             await asyncio.sleep(1.0)
 
     async def _until_over(self, worker: FleetWorker) -> None:

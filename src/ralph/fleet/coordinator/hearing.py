@@ -33,22 +33,31 @@ class Hearing:
         placed: Callable[[str], None],
         tell: Callable[[str], None],
         spent: float = 0.0,
+        queued: float = 0.0,
     ) -> None:
-        """`spent` are the dollars of earlier attempts at this turn."""
+        """In other attempts this turn has cost so many dollars, and waited so many seconds for
+        machines."""
         self._executor, self._readers = executor, readers
         self._files, self._order = files, order
         self._placed, self._tell = placed, tell
         self.host = ""
         self.cut: Cut | None = None
-        self._spent = spent
+        self._queued, self._waits = queued, 0.0  # since when it waits; 0: it does not
         self._since: float | None = None  # by our clock, since when its agent is at work
         self._pulse = Pulse(0.0, 0.0, dollars=spent)
+        self._spent = spent
         self._parser: Parser | None = None
         self._saved = SavedStream(partial(_opened, files.stream))
         self._away = False
 
+    @property
+    def queued(self) -> float:
+        """The seconds in which no machine had it."""
+        return self._queued + (max(0.0, time.time() - self._waits) if self._waits else 0.0)
+
     def follow(self, handle: Handle, watch: Watch, check: Callable[[], None]) -> Event:
         """Hear it to its end; the last event. `check` raises what would make it useless."""
+        self._waits = time.time()
         try:
             while True:
                 for event in self._executor.events(handle, _LOOK):
@@ -74,7 +83,9 @@ class Hearing:
     def _now(self) -> Pulse:
         """The turn as it was told, but for its time: an agent can stop whoever tells it."""
         ours = 0.0 if self._since is None else time.monotonic() - self._since - _SLACK
-        return self._pulse if ours <= self._pulse.seconds else replace(self._pulse, seconds=ours)
+        seconds = max(ours, self._pulse.seconds)
+        placed = not self._waits
+        return replace(self._pulse, seconds=seconds, queued=self.queued, placed=placed)
 
     def _end(self, handle: Handle, cut: Cut | None) -> None:
         """A cut begins the end; one with less grace only hastens it."""
@@ -86,6 +97,7 @@ class Hearing:
         match event:
             case Placed(host=host):
                 self.host = host
+                self._queued, self._waits = self.queued, 0.0
                 self._placed(host)
             case Launched():
                 self._launched(event)

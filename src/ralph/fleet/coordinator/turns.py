@@ -61,6 +61,7 @@ class FleetTurns:
         self._prepare = prepare
         self._watch: Watch = lambda _: None
         self._in_turn = False
+        self._queued = 0.0  # seconds of this turn in which no machine had it
         self._missing = (0.0, 0.0)  # since when the remote is, and until when it was
 
     # ------------------------------------------------------------------ the agent
@@ -68,7 +69,7 @@ class FleetTurns:
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Have one attempt after the other made, until there is a result or nobody can."""
         self._watch, files = watch, self._filing.begin(order)
-        self._in_turn = True
+        self._in_turn, self._queued = True, 0.0
         try:
             with self._prepared() as check:
                 turn = self._taken(order, files, check)
@@ -77,7 +78,7 @@ class FleetTurns:
             turn = _cut(error.cut)
         finally:
             self._in_turn = False
-        return replace(turn, stream=files.stream, place=order.place)
+        return replace(turn, stream=files.stream, place=order.place, queued=self._queued)
 
     def _taken(self, order: Order, files: TurnFiles, check: Callable[[], None]) -> Turn:
         failed = lost = 0
@@ -87,12 +88,20 @@ class FleetTurns:
             attempts, watch = self._attempts, self._watch
             placed, tell = self._placed, self._tell
             hearing = Hearing(
-                self._executor, self._readers, files, order, placed=placed, tell=tell, spent=spent
+                self._executor,
+                self._readers,
+                files,
+                order,
+                placed=placed,
+                tell=tell,
+                queued=self._queued,
+                spent=spent,
             )
             last: Event = Failed("its ref is taken", passes=True)
             if attempts.begun(order):
                 handle = self._executor.submit(attempts.job(), again=attempts.again)
                 last = hearing.follow(handle, watch, check)
+                self._queued = hearing.queued
             found = attempts.found()
             if found is not None:
                 return _paid(self._ended(found, files, hearing.host), spent)
@@ -156,7 +165,7 @@ class FleetTurns:
             raise error
         self._missing = since, now + _AGAIN + _SAME
         while time.monotonic() < now + _AGAIN:
-            cut = self._watch(Pulse(0.0, 0.0))
+            cut = self._watch(Pulse(0.0, 0.0, queued=self._queued))
             if cut is not None:
                 raise _CutError(cut) if self._in_turn else error
             time.sleep(_LOOK)

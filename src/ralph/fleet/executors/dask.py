@@ -398,11 +398,8 @@ class _Fleet:
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        return ConfigError(
-            f"there is no fleet at {self._address}: {said}",
-            "Start one with `ralph fleet up` and give --fleet the address that it prints; "
-            "for tls:// see that fleet.tls names the directory with your certificates",
-        )
+        remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
+        return ConfigError(f"no fleet answers at {self._address}: {said}", remedy)
 
     @staticmethod
     def _now() -> float:

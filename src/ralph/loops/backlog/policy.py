@@ -41,6 +41,7 @@ from ralph.loops.backlog.rules import (
     none_ready,
     proven,
     spent_on_task,
+    unplaced,
     withdrawn,
 )
 from ralph.text.words import listed
@@ -142,7 +143,7 @@ def tasks(
         select=next_task,
         compose=compose,
         opening=opening(bounds),
-        watching=(*rules.watching(within, patience), TaskTimeLeft(bounds.task)),
+        watching=(*rules.watching(within, patience), TaskTimeLeft(bounds.task), unplaced),
         stopping=(rules.release,),
         retaking=(rules.cancelled, rules.RunLimit(within)),
         closing=closing(bounds, patience, contract),

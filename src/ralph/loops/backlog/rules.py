@@ -166,6 +166,13 @@ class TaskTimeLeft:
         return Cut(f"the task's {duration(limit)} are used up", finished=case.finished)
 
 
+def unplaced(case: Case) -> Answer | None:
+    """Asked to end while no machine of a fleet has the turn: there is none to let finish."""
+    if not case.signals.cancels or case.pulse is None or case.pulse.placed:
+        return None
+    return Cut("asked to stop before a machine had it", grace=0.3)
+
+
 def limits_of_task(case: Case, usual: Limits) -> Limits:
     """The task's own limits; where it has none, the usual ones."""
     own = case.task.limits
@@ -177,10 +184,12 @@ def limits_of_task(case: Case, usual: Limits) -> Limits:
 
 
 def spent_on_task(case: Case) -> Spent:
-    """The time and money of the current task, in earlier runs that left it in the middle too."""
+    """The time and money of the current task, in earlier runs that left it in the middle too. What
+    it waits for a machine of a fleet is not its time."""
     spent, before, used = case.spent, case.state.spent_before_task, case.task.used
+    queued = case.pulse.queued if case.pulse else 0.0
     return Spent(
         used.iterations + spent.iterations - before.iterations,
-        used.seconds + spent.seconds - before.seconds,
+        used.seconds + spent.seconds - before.seconds - queued,
         used.dollars + spent.dollars - before.dollars,
     )

@@ -189,6 +189,9 @@ def _working_words(report: Report) -> str:
         return f"{words} for {duration(report.now - state.time)}"
     if state.phase is Phase.SETTLING:
         return f"putting the verdict into effect for {duration(report.now - state.time)}"
+    if state.phase is Phase.TURN and state.attempt is not None:
+        words = f"{one_line(clean(state.host))} prepares" if state.host else "waiting for a machine"
+        return f"{words} for {duration(report.now - state.time)}"
     return "starts the next turn" if state.phase is Phase.OPENING else "between two steps"
 
 
@@ -198,7 +201,8 @@ def _agent_words(report: Report, launch: Launching) -> str:
     heard = "no output yet"
     if report.heard_at is not None:
         heard = f"last output {duration(report.now - report.heard_at)} ago"
-    return f"the agent has {what.get(launch.role, 'worked')} for {time}, {heard}"
+    where = f" on {one_line(clean(report.state.host))}" if report.state.host else ""
+    return f"the agent has {what.get(launch.role, 'worked')} for {time}{where}, {heard}"
 
 
 def age(seconds: float) -> str:

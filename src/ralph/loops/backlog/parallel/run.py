@@ -79,7 +79,7 @@ def _by_crew(
             *lasting.notes,
             *reopened(plan, run_dir, before),
             *backlog_notes(plan, before, run_dir),
-            *([plan.work.fleet.words()] if plan.work.fleet else []),
+            *([fleet.words(), *fleet.lacks(plan.workers)] if (fleet := plan.work.fleet) else []),
         )
         display.introduce(plan, (*notes, *foreman.prepare()))
         recorder = Recorder(journal, [attention, foreman, *display.readers, *display.notices])
