@@ -20,6 +20,7 @@ from ralph.fleet.machine.holding import mark, settle
 from ralph.fleet.messages import job_text, message_of, plain
 from ralph.fleet.port import MOST_BYTES, Job
 from ralph.processes.clock import boottime
+from ralph.processes.keeper import orphans
 from ralph.testing.executor_kit import ATTEMPT, WORK, Bench, Step
 
 
@@ -260,6 +261,7 @@ def test_attempts_of_tasks_with_like_names_are_kept_apart() -> None:
 
     child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {"RALPH_RUN": named("T-1", 2)})
     try:
+        await_that(lambda: child in orphans(named("T-1", 2)))  # its environment can be read
         settle({}, named("T", 1), Held())
         assert is_alive(child)
     finally:
