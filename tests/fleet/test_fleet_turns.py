@@ -392,6 +392,23 @@ def test_a_remote_that_is_away_is_asked_again(
     assert len(world.told) == 1
 
 
+def test_whoever_asks_once_need_not_wait_for_a_remote_where_nothing_is_begun(
+    world: World,
+) -> None:
+    """An attempt that may be under way somewhere is not left for that."""
+    seen: list[bool] = []
+
+    def watch(pulse: Pulse) -> Cut | None:
+        seen.append(pulse.placed)
+        return Cut("asked to stop", 5.0)
+
+    world.remote.rename(world.remote.with_name("away.git"))
+    world.turns().take_turn(ORDER, watch)
+    world.turns(1, Sent(1.0, 1, f"refs/ralph/{RUN}/T-1/1", "a" * 40)).take_turn(ORDER, watch)
+    assert seen == [False, True]
+    assert all("\n" not in told and ".." not in told.partition(": ")[2] for told in world.told)
+
+
 def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
     world.remote.rename(world.remote.with_name("away.git"))
     turn = world.turns().take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))

@@ -20,6 +20,7 @@ import msgspec
 from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
 from ralph.git.branch import slug
+from ralph.git.remote import last_line
 from ralph.git.repository import GitResult, Repository
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.facts import Ended, Fact, Landed
@@ -263,7 +264,7 @@ def forget_runs(repository: Repository, url: str, runs: Collection[str]) -> None
 
 
 def _unreachable(url: str, done: GitResult) -> StateError:
-    said = done.said or f"git exited with code {done.code}"
+    said = last_line(done.said).rstrip(".") if done.said else f"git exited with code {done.code}"
     return StateError(f"git and {url}: {said}", f"Look: git ls-remote {url}. Then: ralph resume")
 
 

@@ -60,7 +60,7 @@ class FleetTurns:
         self._filing, self._readers, self._tell = filing, readers, tell
         self._prepare = prepare
         self._watch: Watch = lambda _: None
-        self._in_turn = False
+        self._in_turn = self._may_be_placed = False
         self._queued = 0.0  # seconds of this turn in which no machine had it
         self._missing = (0.0, 0.0)  # since when the remote is, and until when it was
 
@@ -70,6 +70,7 @@ class FleetTurns:
         """Have one attempt after the other made, until there is a result or nobody can."""
         self._watch, files = watch, self._filing.begin(order)
         self._in_turn, self._queued = True, 0.0
+        self._may_be_placed = self._attempts.sent is not None
         try:
             with self._prepared() as check:
                 turn = self._taken(order, files, check)
@@ -119,6 +120,7 @@ class FleetTurns:
                 order = replace(order, dollars=allowed - spent)
 
     def _placed(self, host: str) -> None:
+        self._may_be_placed = True
         self._attempts.fared(PLACED, host)
 
     def _ended(self, found: ResultFound, files: TurnFiles, host: str) -> Turn:
@@ -165,7 +167,7 @@ class FleetTurns:
             raise error
         self._missing = since, now + _AGAIN + _SAME
         while time.monotonic() < now + _AGAIN:
-            cut = self._watch(Pulse(0.0, 0.0, queued=self._queued))
+            cut = self._watch(Pulse(0.0, 0.0, queued=self._queued, placed=self._may_be_placed))
             if cut is not None:
                 raise _CutError(cut) if self._in_turn else error
             time.sleep(_LOOK)
