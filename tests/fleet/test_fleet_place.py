@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.work_tree import git, new_repository
+from kits.work_tree import git, new_repository, work_of
 from ralph.errors import ConfigError
 from ralph.fleet.place import Fleet, fleet_of
 from ralph.kernel.value import replace
@@ -151,3 +151,24 @@ def test_a_fleet_that_has_too_few_slots_is_told_before_anybody_waits(
     lines = list(replace(found, executor=FakeExecutor(FakeFleet(slots=slots))).lacks(wanted))
     assert len(lines) == len(said)
     assert all(part in line for part, line in zip(said, lines, strict=True))
+
+
+def test_a_run_that_begins_anew_waits_for_what_machines_may_still_have(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agents of a run that was killed go on until their leases are over."""
+    now = 1000.0
+    monkeypatch.setattr("ralph.fleet.place.boottime", lambda: now)
+    repository = work_of(project).repository
+    for ref in ("one/T-1/2", "two/T-2/1", "one/start", "one/T-3/x"):
+        repository.ask("update-ref", f"refs/ralph/{ref}", "HEAD")
+    found = fleet(project, {"fleet": {"lease": 10}})
+    assert found is not None
+    earlier = found.earlier(repository, ["one"])
+    assert "T-1: a machine may have it from a run that was killed" in "".join(earlier.words())
+    assert [earlier.is_over(task) for task in ("T-1", "T-2", "T-3")] == [False, True, True]
+    now += 11.3
+    assert earlier.is_over("T-1")
+    assert found.earlier(repository, []).words() == []
+    here = replace(found, address="local")
+    assert here.earlier(repository, ["one"]).is_over("T-1"), "those have ended with their run"

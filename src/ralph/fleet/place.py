@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ralph.agents.own import own_words
 from ralph.errors import ConfigError
+from ralph.fleet.lease import Lent
 from ralph.fleet.port import MOST_BYTES, Executor
 from ralph.fleet.security import address_of, is_loopback, security_of
-from ralph.fleet.trees import forget_runs
+from ralph.fleet.trees import forget_runs, of_runs
+from ralph.git.branch import slug
 from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
+from ralph.processes.clock import boottime
 from ralph.text.redact import redact
 from ralph.text.secrets import secrets_of
-from ralph.text.words import counted, listed
+from ralph.text.words import counted, duration, listed
 
 if TYPE_CHECKING:
     from ralph.settings.load import Loaded
@@ -88,9 +91,38 @@ class Fleet:
         assert self.executor is not None, "it is connected"
         return self.executor
 
+    def earlier(self, repository: Repository, runs: Collection[str]) -> "Earlier":
+        """What machines may still have of runs that were killed, and with which nobody goes on."""
+        if self.address == LOCAL or not runs:  # what is here has ended with its run
+            return Earlier(frozenset(), 0.0, 0.0)
+        refs = of_runs(repository, self.remote, runs)
+        tasks = frozenset(ref.split("/")[-2] for ref in refs)
+        longest = Lent(self.lease).held_from(0.0).over or 0.0
+        return Earlier(tasks, longest, boottime() + longest)
+
     def forget(self, repository: Repository, runs: Collection[str]) -> None:
         """Delete what attempts of runs that are over have left on the remote."""
         forget_runs(repository, self.remote, runs)
+
+
+@value
+class Earlier:
+    """Attempts of runs that were killed: until their leases are over, agents may be alive."""
+
+    tasks: frozenset[str]  # as refs name them
+    seconds: float
+    until: float  # by the clock that counts a suspend too
+
+    def words(self) -> list[str]:
+        """For people, before the first turn."""
+        if not self.tasks:
+            return []
+        what = f"{listed(sorted(self.tasks))}: a machine may have it from a run that was killed"
+        return [f"{what}; it begins when that lease is over, within {duration(self.seconds)}"]
+
+    def is_over(self, task: str) -> bool:
+        """True if no agent of an earlier run can be at a task."""
+        return slug(task) not in self.tasks or boottime() > self.until
 
 
 def fleet_of(

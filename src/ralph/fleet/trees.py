@@ -256,11 +256,16 @@ class Remote:
 
 def forget_runs(repository: Repository, url: str, runs: Collection[str]) -> None:
     """Delete what attempts of runs that are over have left on a remote, if it can be reached."""
-    attempt = re.compile(rf"{REFS}([^/]+)/[^/]+/\d+")
     with suppress(StateError):
-        remote = Remote(repository, url)
-        found = ((attempt.fullmatch(ref), ref, at) for ref, at in remote.at(REFS[:-1]).items())
-        remote.forget({ref: at for name, ref, at in found if name and name[1] in runs})
+        Remote(repository, url).forget(of_runs(repository, url, runs))
+
+
+def of_runs(repository: Repository, url: str, runs: Collection[str]) -> dict[str, str]:
+    """The attempts of these runs that are on a remote: a commit by each ref."""
+    attempt = re.compile(rf"{REFS}([^/]+)/[^/]+/\d+")
+    there = Remote(repository, url).at(REFS[:-1])
+    found = ((attempt.fullmatch(ref), ref, at) for ref, at in there.items())
+    return {ref: at for name, ref, at in found if name and name[1] in runs}
 
 
 def _unreachable(url: str, done: GitResult) -> StateError:

@@ -36,7 +36,7 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
       ralph fleet up                                   two workers, to try it
       ralph fleet up --workers 4 --slots 2             eight attempts at once
       ralph fleet up --workers 0 --host build.example.com --port 8786
-                                                       a scheduler for other machines, by TLS
+                                                       a scheduler alone, by TLS
 
     Exit codes: 0 after Ctrl+C, 2 when it cannot listen.
     """

@@ -63,7 +63,8 @@ def drain(
       ralph fleet drain build3        before that machine restarts
       ralph fleet drain --yes         all of them
 
-    Exit codes: 0 they have heard it, 1 one of them has not, 2 there is no such worker or no fleet.
+    Exit codes: 0 they have heard it, 1 one of them has not, 2 no such worker or
+    no fleet.
     """
     refuse_agents(os.environ, "drain a fleet")
     settings = options.settings()

@@ -21,6 +21,7 @@ class TaskOptions(RunOptions, total=False):
     allow_dirty: bool
     max_tasks: int | None
     parallel: int | None
+    fleet: str | None
     on_failure: str | None
 
 

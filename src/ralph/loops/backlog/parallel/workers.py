@@ -34,6 +34,8 @@ from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 
+_LOOK = 0.25  # seconds
+
 
 class Foreman:
     """Prepares what workers need, sends them, and tidies up after them."""
@@ -53,6 +55,7 @@ class Foreman:
         self._before, self._signals, self._tell = before, signals, tell
         self._recalled, self._told, self._onto = False, set[str](), ""
         self._state = before
+        self._is_free: Callable[[str], bool] = lambda _: True
         self._trees = worktrees_of(plan)
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
@@ -90,10 +93,24 @@ class Foreman:
             self._onto = self._repository.symbolic("HEAD")
             write_atomically(path, self._onto, 0o600)
         sweep(self._repository, self._run_dir)
-        return list(self._trees.put_away(self._file, self._run_dir, but=self._before.at_work))
+        notes = list(self._trees.put_away(self._file, self._run_dir, but=self._before.at_work))
+        if self._plan.work.fleet is not None:
+            earlier = [run for run in os.listdir(os.path.dirname(self._run_dir)) if run < self.run]
+            before = self._plan.work.fleet.earlier(self._repository, earlier)
+            self._is_free = before.is_over
+            notes += before.words()
+        return notes
 
     def work(self, sent: Assigned) -> Returned | None:
-        """Have a task worked on to its end; None where someone asked for a stop."""
+        """Have a task worked on to its end, once no agent of an earlier run can be at it; None
+        where someone asked for a stop."""
+        while not self._is_free(sent.assignment.task):
+            if self._recalled or self._signals().cancels:
+                return None
+            time.sleep(_LOOK)
+        return self._worked(sent)
+
+    def _worked(self, sent: Assigned) -> Returned | None:
         run_dir, task = self._run_dir_of(sent), sent.assignment.task
         history = self._history(sent)
         before = replay(history.facts)
