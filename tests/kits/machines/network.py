@@ -47,7 +47,9 @@ for path; do  # programs that a host's own directories will cover
     number=$((number + 1))
 done
 ip link set lo up
-ip link add bridge type bridge
+# An address of its own: else it takes the lowest of its ports', which changes with each cut and
+# mend, and hosts that are not cut send to the old one until they ask again.
+ip link add bridge address 02:00:00:00:00:fe type bridge
 ip address add {switch}/24 dev bridge
 ip link set bridge up
 """
