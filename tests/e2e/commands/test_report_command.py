@@ -80,11 +80,13 @@ def test_a_file_is_written_where_it_is_wanted(
     repo: Path, here: Here, ended: str, tmp_path: Path
 ) -> None:
     ours = repo / ".ralph" / f"report-{ended}.html"
-    assert here("report", "--format", "md", "-o", "night.md").out == "night.md\n"
+    assert here("report", "-o", "night.md").out == "night.md\n"  # its name says what it is to be
     assert Path("night.md").read_text().startswith("## ✅")
     Path("night.md").write_text("mine")
-    assert here("report", "-o", "night.md").code == 0  # it was named
+    assert here("report", "--format", "html", "-o", "night.md").code == 0  # it was named
     assert Path("night.md").read_text().startswith("<!doctype html>")
+    assert here("report", "-o", "night.JSON").code == 0
+    assert json.loads(Path("night.JSON").read_text())["run"] == ended
     assert here("report").code == here("report").code == 0  # its own is written again
     ours.write_text("mine")
     assert_clear(here("report"), 2, f"{ours} is no report of Ralph's", "-o FILE")

@@ -19,13 +19,18 @@ from ralph.ui.recap.gather import recap_of
 from ralph.ui.recap.values import Recap
 
 _HEAD = 4096  # bytes in which a file says who made it
+_KINDS = {".md": "md", ".markdown": "md", ".json": "json"}  # by how a file's name ends
 
 
 @command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=completed_by("run_ids"))
 @option("-o, --output FILE", "Write it there; - is stdout.  [default: below .ralph, see above]")
 @option("--open", "Show it in a browser.", "shown")
-@option("--format [html|md|json]", "A page, Markdown for a pull request, or data.", "kind")
+@option(
+    "--format [html|md|json]",
+    "A page, Markdown for a pull request, or data.  [default: as FILE ends, else html]",
+    "kind",
+)
 @option("--json", "The same as --format json.", "in_json")
 @in_directory
 def report(
@@ -44,7 +49,7 @@ def report(
       ralph report --open             the last run here, in a browser
       ralph report 3f2a -o night.html
       ralph report 3f2a 77c1          two runs, compared
-      ralph report --format md        for a pull request
+      ralph report -o night.md        for a pull request
       ralph report --json | jq '.iterations[].judgement.rule'
 
     RUN is a run's id or any part of it that only one run has, a worker's too.
@@ -52,7 +57,8 @@ def report(
     """
     if in_json and kind not in (None, "json"):
         raise click.UsageError(f"--json and --format {kind} exclude each other.")
-    kind = "json" if in_json else kind or "html"
+    ending = os.path.splitext(output or "")[1].lower()
+    kind = "json" if in_json else kind or _KINDS.get(ending, "html")
     if shown and (kind != "html" or output == "-"):
         raise click.UsageError("--open shows a page: leave out --format, --json and -o -.")
     root, here = state_root(os.environ), current_directory()
