@@ -254,6 +254,23 @@ def test_a_machine_that_is_drained_takes_no_more(machine: Machine) -> None:
     assert not relay.under_way()
 
 
+def test_a_machine_is_idle_once_the_end_of_all_is_known(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drained worker that left earlier would have its run wait until the lease is over."""
+    monkeypatch.setattr(relay, "_ATTEMPTS", {})
+    job = machine.begin({"done": "c1"}, grant=False)
+    assert not relay.is_idle(), "it may still be granted"
+    named = machine.lend(job)["incarnation"]
+    size = machine.end(job)["size"]
+    assert not relay.under_way()
+    assert not relay.is_idle(), "nobody has heard its end"
+    machine.ask(job, incarnation=named, since=size, forget=True)
+    assert relay.is_idle()
+    machine.end(machine.begin({"done": "c2"}, attempt=2, lease=1.0))
+    await_that(relay.is_idle)
+
+
 def test_attempts_of_tasks_with_like_names_are_kept_apart() -> None:
     def named(task: str, number: int) -> str:
         ref = f"refs/ralph/r/{task}/{number}"

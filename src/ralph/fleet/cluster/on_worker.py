@@ -33,5 +33,5 @@ def draining() -> bool:
 
 
 def is_drained() -> bool:
-    """True once it takes no new attempt, and has none."""
-    return draining() and not relay.under_way()
+    """True once it takes no new attempt, and the end of the last is known where the run is."""
+    return draining() and relay.is_idle()

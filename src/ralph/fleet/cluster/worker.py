@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distributed import Security
 
 PATIENCE = 12.0  # seconds in which attempts end by themselves; a cancel takes 10 at most
-_HEARD = 1.0  # seconds in which whoever waits for an attempt hears that it has ended
+_HEARD = 1.0  # seconds at most in which whoever waits for an attempt hears that it has ended
 _TICK = 0.05
 _LOOK = 0.3  # seconds between looks whether it is drained
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks for a scheduler
@@ -188,8 +188,9 @@ class _Worker:
         end = time.monotonic() + PATIENCE
         while relay.under_way() and time.monotonic() < end and not self._hurry:
             await asyncio.sleep(_TICK)
-        if not self._hurry:
-            await asyncio.sleep(_HEARD)
+        end = time.monotonic() + _HEARD
+        while not relay.is_idle() and time.monotonic() < end and not self._hurry:
+            await asyncio.sleep(_TICK)
 
 
 def _is_passing(error: BaseException) -> bool:

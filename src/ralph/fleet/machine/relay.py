@@ -115,6 +115,14 @@ def under_way() -> list[dict[str, Any]]:
         ]
 
 
+def is_idle() -> bool:
+    """True once nobody has anything to do with this machine: no attempt waits or is under way, and
+    the end of each was heard, or its lease is over and nobody asks for it."""
+    now = boottime()
+    with _LOCK:
+        return all(one.state == "ended" and one.held.is_over(now) for one in _ATTEMPTS.values())
+
+
 def about(dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN401  Dask gives its own
     """This machine as a member of the fleet."""
     state = getattr(dask_worker, "state", None)
