@@ -99,6 +99,13 @@ def test_nobody_there(tmp_path: Path) -> None:
         assert "ralph fleet up" in done.stderr
     unnamed = ralph("fleet", "status")
     assert (unnamed.returncode, "fleet.address" in unnamed.stderr) == (2, True)
+    here = ralph("fleet", "status", "--fleet", "local")
+    assert (here.returncode, "ralph status" in here.stderr) == (2, True)
+    for name in ("local", "none"):
+        worker = ralph("fleet", "worker", "--scheduler", name)
+        assert (worker.returncode, "--scheduler ADDRESS" in worker.stderr) == (2, True)
+    lost = ralph("fleet", "doctor")
+    assert "Remote repository" not in lost.stdout, "nobody knows which fleet is meant"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +123,11 @@ def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
     up = Up(tmp_path / "said", "--host", "::1")
     assert up.address.startswith("tcp://[::1]:")
     assert [one["address"][:12] for one in workers(up.address)] == ["tcp://[::1]:"]
+
+
+def test_no_address_is_none_to_listen_at() -> None:
+    done = ralph("fleet", "up", "--host", "")
+    assert (done.returncode, "--host: name an address" in done.stderr) == (2, True)
 
 
 def test_no_scheduler_for_others_without_tls() -> None:
@@ -137,6 +149,11 @@ def test_a_doctor_looks_from_here_and_from_there(tmp_path: Path, repo: Path) -> 
     assert checks["Worker", "agent"]["found"] == f"sh at {shutil.which('sh')}"
     refs = subprocess.run(["git", "for-each-ref", "refs/ralph"], capture_output=True, check=True)
     assert refs.stdout == b"", "what it pushed is deleted"
+    told["agent"] = {"command": "./agent.sh"}
+    (repo / ".ralph" / "settings.json").write_text(json.dumps(told))
+    own = ralph("fleet", "doctor", "-C", str(repo))
+    assert "./agent.sh, which comes with the project's files" in own.stdout
+    assert own.returncode == 0, own.stdout
     told["agent"] = {"command": "no-such-agent"}
     (repo / ".ralph" / "settings.json").write_text(json.dumps(told))
     ill = ralph("fleet", "doctor", "--remote", str(tmp_path / "nowhere"), "-C", str(repo))

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -30,7 +31,7 @@ class Wanted:
     address: str | None
     tls: str | None
     environ: Mapping[str, str]
-    agent: str  # its command; "" where none is known
+    agent: str  # its command, as a machine would get it; "" where none is known
     sandbox: str
     remote: str = ""
     no_remote: str = ""  # why there is none
@@ -41,7 +42,8 @@ def areas(wanted: Wanted) -> Iterator[Area]:
     """Each part as soon as it is known. After a problem that hides the rest nothing more comes."""
     way = tuple(_way(wanted))
     yield Area("Way to the fleet", way)
-    yield Area("Remote repository", (_remote_here(wanted),))
+    if not any(check.name == "address" and check.state == "problem" for check in way):
+        yield Area("Remote repository", (_remote_here(wanted),))
     if any(check.state == "problem" for check in way):
         return
     from ralph.fleet.cluster.asking import visit
@@ -102,17 +104,24 @@ def _certificates(wanted: Wanted, place: Address) -> Iterator[Check]:
     try:
         theirs = security.certificate_at(place, ours)
     except OSError as error:
-        yield problem(
-            "scheduler's",
-            f"no certificate at {place}: {error.strerror or error}",
-            "Start it there: ralph fleet up --workers 0 --tls DIR --host NAME --port P",
-        )
+        yield _untold(place, error)
         return
     named = ", ".join(theirs.names) or "no host"
     yield _in_time("scheduler's", theirs, f"for {named}")
     if not theirs.is_for(place.host):
         found = f"{place.host} is not among its names; Dask does not look at them"
         yield warning("host name", found, f"Make it for DNS:{place.host}. {security.MAKE}")
+
+
+def _untold(place: Address, error: OSError) -> Check:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        remedy = f"Both must be of one authority, and in time. {security.MAKE}"
+        return problem("scheduler's", f"{place}: {security.tls_trouble(error)}", remedy)
+    if isinstance(error, ssl.SSLError):
+        why = security.tls_trouble(error)
+        return problem("scheduler's", f"{place}: {why}", security.to_trust(why))
+    remedy = "Start it there: ralph fleet up --workers 0 --tls DIR --host NAME --port P"
+    return problem("scheduler's", f"no certificate at {place}: {error.strerror or error}", remedy)
 
 
 def _in_time(name: str, certificate: security.Certificate, words: str) -> Check:
@@ -124,7 +133,7 @@ def _in_time(name: str, certificate: security.Certificate, words: str) -> Check:
 
 def _remote_here(wanted: Wanted) -> Check:
     if not wanted.remote:
-        return problem("remote", wanted.no_remote or "there is none", wanted.remedy)
+        return problem("remote", wanted.no_remote, wanted.remedy)
     from ralph.fleet.cluster.probe import way_to
 
     return _remote("remote", wanted.remote, way_to(wanted.remote), "here")
@@ -194,6 +203,8 @@ def _agent(command: str, told: "Told", host: str) -> Check:
     if not command:
         return warning("agent", "none is known here to look for", "Name it: agent.command")
     program = command.split(maxsplit=1)[0]
+    if os.sep in program and not os.path.isabs(program):
+        return ok("agent", f"{program}, which comes with the project's files")
     if path := told.get("agent"):
         return ok("agent", f"{program} at {path}")
     remedy = f"Install {os.path.basename(program)} on {host}, and log in there"

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import socket
+import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import dask
 from distributed import Scheduler, Worker
 
-from ralph.fleet.security import Address
+from ralph.fleet.security import SPEAKS_NO_TLS, Address, tls_trouble
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -120,6 +121,10 @@ async def is_there(place: Address, security: "Security | None") -> str:
         comm = await connect(str(place), timeout=_PATIENCE, **given)
     except (TimeoutError, OSError) as error:
         return plainly(error)
+    except ValueError:
+        if not security:
+            raise
+        return SPEAKS_NO_TLS  # it spoke first, in plain text; Tornado has no other word for that
     with suppress(Exception):
         await comm.close()
     return ""
@@ -134,4 +139,6 @@ def plainly(error: BaseException) -> str:
         return "nobody listens there"
     if isinstance(seen, (asyncio.CancelledError, TimeoutError, asyncio.TimeoutError)):
         return "no answer"
+    if isinstance(seen, ssl.SSLError):
+        return tls_trouble(seen)
     return getattr(seen, "strerror", None) or str(seen) or type(seen).__name__

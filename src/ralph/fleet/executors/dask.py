@@ -18,7 +18,7 @@ from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
 from ralph.fleet.messages import Message, message_of, result_of, text_of
 from ralph.fleet.port import Event, Failed, Handle, Job
-from ralph.fleet.security import address_of
+from ralph.fleet.security import address_of, unreached
 from ralph.kernel.verdict import Cut
 
 if TYPE_CHECKING:
@@ -398,8 +398,7 @@ class _Fleet:
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
-        return ConfigError(f"no fleet answers at {self._address}: {said}", remedy)
+        return unreached(address_of(self._address), said)
 
     @staticmethod
     def _now() -> float:
