@@ -47,12 +47,15 @@ class Run:
 
     def agent_lives(self) -> None:
         until(lambda: self.lives() or self.process.poll() is not None)
-        assert self.process.poll() is None, (self._place / "run.log").read_text()
+        assert self.process.poll() is None, self.said()
 
     def lives(self) -> list[int]:
         """The process of each agent that ever began."""
         told = self._place / "lives"
         return [int(pid) for pid in told.read_text().split()] if told.exists() else []
+
+    def said(self) -> str:
+        return (self._place / "run.log").read_text()
 
     def let_go(self) -> int:
         (self._place / "go").touch()
@@ -100,6 +103,7 @@ def test_a_drained_worker_finishes_and_then_leaves(up: Up, run: Run) -> None:
     assert run.let_go() == 0
     up.has_said("drained, and leaves.")
     assert len(run.lives()) == 1
+    assert "Nothing was heard" not in run.said(), "it has told how that ended before it left"
 
 
 def test_an_attempt_outlives_its_scheduler(up: Up, run: Run) -> None:

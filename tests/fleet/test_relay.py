@@ -254,6 +254,21 @@ def test_a_machine_that_is_drained_takes_no_more(machine: Machine) -> None:
     assert not relay.under_way()
 
 
+def test_an_end_is_awaited_until_it_is_heard_or_its_lease_is_over(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is drained leaves then, and no earlier."""
+    monkeypatch.setattr(relay, "_ATTEMPTS", {})
+    heard = machine.begin({"done": "c1"})
+    named = machine.end(heard)["incarnation"]
+    assert relay.is_awaited()
+    assert machine.ask(heard, forget=True, since=0, incarnation=named)["forgotten"]
+    assert not relay.is_awaited()
+    machine.begin({"done": "c2"}, attempt=2, lease=1.0)
+    await_that(lambda: not relay.under_way())
+    await_that(lambda: not relay.is_awaited())
+
+
 def test_attempts_of_tasks_with_like_names_are_kept_apart() -> None:
     def named(task: str, number: int) -> str:
         ref = f"refs/ralph/r/{task}/{number}"

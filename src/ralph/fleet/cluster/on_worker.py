@@ -33,5 +33,5 @@ def draining() -> bool:
 
 
 def is_drained() -> bool:
-    """True once it takes no new attempt, and has none."""
-    return draining() and not relay.under_way()
+    """True once it takes no new attempt, has none, and has told how the last ones ended."""
+    return draining() and not relay.under_way() and not relay.is_awaited()

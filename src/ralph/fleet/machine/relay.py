@@ -115,6 +115,14 @@ def under_way() -> list[dict[str, Any]]:
         ]
 
 
+def is_awaited() -> bool:
+    """True while a run may still ask how an attempt has ended here. Once its lease is over, the run
+    takes it for lost."""
+    now = boottime()
+    with _LOCK:
+        return any(one.state == "ended" and not one.held.is_over(now) for one in _ATTEMPTS.values())
+
+
 def about(dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN401  Dask gives its own
     """This machine as a member of the fleet."""
     state = getattr(dask_worker, "state", None)
