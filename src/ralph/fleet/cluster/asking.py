@@ -1,7 +1,6 @@
 """Questions to a fleet, by one short visit each."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -137,9 +136,9 @@ def visit(
     place, security = address_of(address), security_of(address, tls, environ)
     from distributed import Client
 
-    from ralph.fleet.cluster.dask_nodes import is_there
+    from ralph.fleet.cluster.dask_nodes import is_there, quieten
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    quieten()
 
     async def go() -> _T:
         if why := await is_there(place, security):

@@ -4,16 +4,14 @@ lost follows from leases (ADR 49), and what a scheduler forgets is found again b
 
 import asyncio
 import atexit
-import logging
 import threading
-import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.errors import ConfigError
-from ralph.fleet.cluster.dask_nodes import is_there
+from ralph.fleet.cluster.dask_nodes import is_there, quieten
 from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
 from ralph.fleet.messages import Message, message_of, result_of, text_of
@@ -146,12 +144,7 @@ class _Fleet:
 
     async def connect(self) -> None:
         """Reach the scheduler; ConfigError if that cannot be."""
-        try:
-            _quieten()
-        except ImportError as error:
-            raise ConfigError(
-                "the extra fleet is not installed", "Install ralph-engine[fleet]"
-            ) from error
+        quieten()
         place = address_of(self._address)
         try:
             async with asyncio.timeout(_PATIENCE + 1):
@@ -428,14 +421,3 @@ def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
 def _name(one: _Sent) -> str:
     """The name of its job at Dask: the same after us, so that a worker that has it knows it."""
     return f"ralph:{one.key}" + (f"~{one.times}" if one.times > 1 else "")
-
-
-def _quieten() -> None:
-    """Keep Dask from writing into the user's terminal. ImportError if there is none."""
-    import distributed
-
-    names = [*logging.root.manager.loggerDict]
-    for name in ("distributed", *names):
-        if name.partition(".")[0] in ("distributed", "tornado"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    warnings.filterwarnings("ignore", module=rf"{distributed.__name__}(\..*)?")
