@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from kits.fleet_up import Json, Started, Up, command_line, ralph, until
+from ralph import __version__
+from ralph.fleet.cluster.asking import Worker
+from ralph.fleet.cluster.status_words import lines
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +91,24 @@ def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None
     assert (again.returncode, again.stdout) == (0, "There are no workers.\n")
     told = ralph("fleet", "drain", "--yes", "--json", "--fleet", up.address)
     assert json.loads(told.stdout) == {"workers": []}
+
+
+def test_a_worker_of_another_version_is_marked() -> None:
+    def shown(version: str) -> str:
+        told = {"hostname": "h", "version": version}
+        return "".join(lines("tcp://x", [Worker("w", "tcp://y", 1, told)]))
+
+    assert f"ralph 0.0.1 (gets nothing of runs from here: {__version__})" in shown("0.0.1")
+    assert "from here" not in shown(__version__)
+
+
+def test_nobody_is_there_to_ask_whether_all_are_drained(tmp_path: Path) -> None:
+    up = Up(tmp_path / "said")
+    done = ralph("fleet", "drain", "--fleet", up.address, stdin="")
+    assert done.returncode == 130
+    assert "nothing was drained" in done.stderr
+    assert "--yes" in done.stderr
+    assert [one["draining"] for one in workers(up.address)] == [False]
 
 
 def test_nobody_there(tmp_path: Path) -> None:
