@@ -172,6 +172,9 @@ def test_a_doctor_looks_from_here_and_from_there(tmp_path: Path, repo: Path) -> 
     assert refs.stdout == b"", "what it pushed is deleted"
     told["agent"] = {"command": "./agent.sh"}
     (repo / ".ralph" / "settings.json").write_text(json.dumps(told))
+    missing = ralph("fleet", "doctor", "-C", str(repo))
+    assert "./agent.sh is not in the project" in missing.stdout
+    (repo / "agent.sh").touch()
     own = ralph("fleet", "doctor", "-C", str(repo))
     assert "./agent.sh, which comes with the project's files" in own.stdout
     assert own.returncode == 0, own.stdout

@@ -33,6 +33,7 @@ class Wanted:
     environ: Mapping[str, str]
     agent: str  # its command, as a machine would get it; "" where none is known
     sandbox: str
+    project: str = "."
     remote: str = ""
     no_remote: str = ""  # why there is none
     remedy: str = ""
@@ -170,7 +171,7 @@ def _machine(wanted: Wanted, worker: "Worker", told: "Told | Exception") -> Iter
         yield ok("git", git)
     else:
         yield problem("git", f"not on PATH at {host}", f"Install git on {host}")
-    yield _agent(wanted.agent, told, host)
+    yield _agent(wanted, told, host)
     yield _sandbox(wanted.sandbox, told, host)
     if wanted.remote and git:
         yield _remote("remote", wanted.remote, str(told.get("remote") or ""), f"at {host}")
@@ -199,12 +200,15 @@ def _sandbox(wanted: str, told: "Told", host: str) -> Check:
     return problem("sandbox", str(found.get("why")), f"On {host}: ralph sandbox probe")
 
 
-def _agent(command: str, told: "Told", host: str) -> Check:
+def _agent(wanted: Wanted, told: "Told", host: str) -> Check:
+    command = wanted.agent
     if not command:
         return warning("agent", "none is known here to look for", "Name it: agent.command")
     program = command.split(maxsplit=1)[0]
     if os.sep in program and not os.path.isabs(program):
-        return ok("agent", f"{program}, which comes with the project's files")
+        if os.path.exists(os.path.join(wanted.project, program)):
+            return ok("agent", f"{program}, which comes with the project's files")
+        return problem("agent", f"{program} is not in the project", "Look at agent.command")
     if path := told.get("agent"):
         return ok("agent", f"{program} at {path}")
     remedy = f"Install {os.path.basename(program)} on {host}, and log in there"

@@ -61,6 +61,7 @@ def _wanted(loaded: Loaded) -> Wanted:
     wanted = Wanted(
         settings.fleet.address, settings.fleet.tls, environ, agent, settings.sandbox or "auto"
     )
+    wanted = replace(wanted, project=current_directory())
     try:
         return replace(wanted, remote=remote_of(loaded, current_directory(), environ))
     except RalphError as error:
