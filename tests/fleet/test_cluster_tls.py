@@ -86,12 +86,28 @@ def test_only_the_team_is_heard(up: Up, place: Path) -> None:
 def test_what_people_read_who_are_not_of_the_team(up: Up, place: Path) -> None:
     told = ralph("fleet", "status", "--fleet", up.address, "--tls", str(place / "theirs"))
     assert told.returncode == 2
-    assert "certificate" in told.stderr
+    assert "its certificate is not good by the authority in our ca.pem" in told.stderr
+    assert "_ssl.c" not in told.stderr
+    assert "of one authority" in told.stderr
     worker = ralph("fleet", "worker", "--scheduler", up.address, "--tls", str(place / "theirs"))
     assert worker.returncode == 2
     assert "cannot be trusted" in worker.stderr
     plain = ralph("fleet", "status", "--fleet", up.address.replace("tls", "tcp"))
     assert plain.returncode == 2
+    assert "is it tls://?" in plain.stderr
+    ill = ralph("fleet", "doctor", "--fleet", up.address, "--tls", str(place / "theirs"))
+    assert f"{up.address}: its certificate is not good" in ill.stdout
+    assert "ralph fleet doctor" not in ill.stdout, "they have typed that"
+
+
+def test_tls_where_nobody_speaks_it(place: Path, tmp_path: Path) -> None:
+    plain = Up(tmp_path / "said").address.replace("tcp", "tls")
+    for words in (("status", "--fleet"), ("worker", "--scheduler")):
+        done = ralph("fleet", *words, plain, "--tls", str(place / "ours"))
+        assert done.returncode == 2
+        assert "it speaks no TLS" in done.stderr
+        assert "is it tcp://?" in done.stderr
+    Started.end_all()
 
 
 def test_no_plain_text_by_whoever_has_the_certificates(up: Up, place: Path) -> None:

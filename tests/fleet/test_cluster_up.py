@@ -13,6 +13,7 @@ import pytest
 from distributed import Client
 
 from kits.fleet_up import Started, Up, command_line, ralph, until
+from ralph.fleet.security import address_of
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 
@@ -110,6 +111,20 @@ def test_only_one_port_each_and_only_on_loopback(tmp_path: Path) -> None:
     ]
     assert len(listening) == 2
     assert {place.partition(":")[0] for place in listening} == {"0100007F"}
+
+
+def test_whatever_knocks_at_its_port_leaves_no_traceback(tmp_path: Path) -> None:
+    """A browser, a scanner of ports, or a client with TLS where there is none."""
+    up = Up(tmp_path / "said")
+    place = address_of(up.address)
+    for said in (b"GET / HTTP/1.1\r\n\r\n", bytes(64), b"\x16\x03\x01" + b"\xff" * 200):
+        with socket.create_connection((place.host, place.port)) as line:
+            line.sendall(said)
+            line.shutdown(socket.SHUT_WR)
+            while line.recv(4096):
+                pass
+    assert up.end() == 0
+    assert "Traceback" not in up.said.read_text()
 
 
 def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from kits.fleet_up import Json, Started, Up, command_line, ralph, until
+from ralph import __version__
+from ralph.fleet.cluster.asking import Worker
+from ralph.fleet.cluster.status_words import lines
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +93,24 @@ def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None
     assert json.loads(told.stdout) == {"workers": []}
 
 
+def test_a_worker_of_another_version_is_marked() -> None:
+    def shown(version: str) -> str:
+        told = {"hostname": "h", "version": version}
+        return "".join(lines("tcp://x", [Worker("w", "tcp://y", 1, told)]))
+
+    assert f"ralph 0.0.1 (gets nothing of runs from here: {__version__})" in shown("0.0.1")
+    assert "from here" not in shown(__version__)
+
+
+def test_nobody_is_there_to_ask_whether_all_are_drained(tmp_path: Path) -> None:
+    up = Up(tmp_path / "said")
+    done = ralph("fleet", "drain", "--fleet", up.address, stdin="")
+    assert done.returncode == 130
+    assert "nothing was drained" in done.stderr
+    assert "--yes" in done.stderr
+    assert [one["draining"] for one in workers(up.address)] == [False]
+
+
 def test_nobody_there(tmp_path: Path) -> None:
     address = f"tcp://127.0.0.1:{free_port()}"
     for words in (("status",), ("drain", "--yes")):
@@ -99,6 +120,13 @@ def test_nobody_there(tmp_path: Path) -> None:
         assert "ralph fleet up" in done.stderr
     unnamed = ralph("fleet", "status")
     assert (unnamed.returncode, "fleet.address" in unnamed.stderr) == (2, True)
+    here = ralph("fleet", "status", "--fleet", "local")
+    assert (here.returncode, "ralph status" in here.stderr) == (2, True)
+    for name in ("local", "none"):
+        worker = ralph("fleet", "worker", "--scheduler", name)
+        assert (worker.returncode, "--scheduler ADDRESS" in worker.stderr) == (2, True)
+    lost = ralph("fleet", "doctor")
+    assert "Remote repository" not in lost.stdout, "nobody knows which fleet is meant"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +144,11 @@ def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
     up = Up(tmp_path / "said", "--host", "::1")
     assert up.address.startswith("tcp://[::1]:")
     assert [one["address"][:12] for one in workers(up.address)] == ["tcp://[::1]:"]
+
+
+def test_no_address_is_none_to_listen_at() -> None:
+    done = ralph("fleet", "up", "--host", "")
+    assert (done.returncode, "--host: name an address" in done.stderr) == (2, True)
 
 
 def test_no_scheduler_for_others_without_tls() -> None:
@@ -137,6 +170,14 @@ def test_a_doctor_looks_from_here_and_from_there(tmp_path: Path, repo: Path) -> 
     assert checks["Worker", "agent"]["found"] == f"sh at {shutil.which('sh')}"
     refs = subprocess.run(["git", "for-each-ref", "refs/ralph"], capture_output=True, check=True)
     assert refs.stdout == b"", "what it pushed is deleted"
+    told["agent"] = {"command": "./agent.sh"}
+    (repo / ".ralph" / "settings.json").write_text(json.dumps(told))
+    missing = ralph("fleet", "doctor", "-C", str(repo))
+    assert "./agent.sh is not in the project" in missing.stdout
+    (repo / "agent.sh").touch()
+    own = ralph("fleet", "doctor", "-C", str(repo))
+    assert "./agent.sh, which comes with the project's files" in own.stdout
+    assert own.returncode == 0, own.stdout
     told["agent"] = {"command": "no-such-agent"}
     (repo / ".ralph" / "settings.json").write_text(json.dumps(told))
     ill = ralph("fleet", "doctor", "--remote", str(tmp_path / "nowhere"), "-C", str(repo))

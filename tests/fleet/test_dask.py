@@ -192,6 +192,23 @@ def test_a_worker_without_ralph_is_named(tmp_path: Path) -> None:
     assert not last.passes
 
 
+def test_a_worker_with_another_ralph_is_given_nothing(tmp_path: Path) -> None:
+    """It would refuse, and that ends a run which others could go on with."""
+    with Cluster(tmp_path, workers=0) as cluster:
+        cluster.start("old", "0.0.1")
+        bench = Bench(lambda: DaskExecutor(cluster.address), str(tmp_path))
+        with bench.executor() as executor:
+            assert executor.slots() == 0
+            alone = whole(executor, executor.submit(bench.job({"done": "c"})))[-1]
+            assert isinstance(alone, Failed)
+            assert "(it has 0.0.1)" in alone.why
+            cluster.start("new")
+            await_that(lambda: executor.slots() == 1)
+            for number in range(2, 5):
+                job = bench.job({"done": "c"}, attempt=number)
+                assert whole(executor, executor.submit(job))[-1] == Done("c")
+
+
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:1", "tls://127.0.0.1:1"])
 def test_what_is_no_fleet_is_refused(address: str) -> None:
     wrong = r"no fleet answers at|no whole address|has no http"

@@ -129,6 +129,23 @@ def test_other_machines_need_a_remote_that_they_reach(project: Path) -> None:
         )
 
 
+def test_a_remote_that_is_none_is_told_before_anything_is_begun(project: Path) -> None:
+    wrong = fleet(project, {"fleet": {"remote": "upstraem"}})
+    assert wrong is not None
+    with pytest.raises(ConfigError, match="cannot reach upstraem") as caught:
+        wrong.look_at_remote(str(project), os.environ)
+    assert "git ls-remote upstraem" in caught.value.remedy
+    assert "fleet.remote" in caught.value.remedy
+    right = fleet(project)
+    assert right is not None
+    right.look_at_remote(str(project), os.environ)
+
+
+def test_outside_a_repository_there_is_no_remote(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is in no git repository"):
+        fleet(tmp_path)
+
+
 def test_an_agent_that_nobody_names_is_not_guessed_elsewhere(project: Path) -> None:
     with pytest.raises(ConfigError, match="no agent is named"):
         fleet(project, command="none")

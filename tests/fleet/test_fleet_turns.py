@@ -1,5 +1,6 @@
 """Turns on other machines as a run sees them, on machines that are functions and a real remote."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -198,6 +199,22 @@ def test_a_failed_turn_does_not_land(world: World) -> None:
     landed = turns.land(1, 5.0, keep=False)
     assert (landed.kept, landed.count) == (False, 1)
     assert not (Path(world.here.workspace) / "new").exists()
+
+
+def test_records_that_a_machine_does_not_bring_count_as_no_change(world: World) -> None:
+    """`.ralph` is the host's: in a result it may lack, and nobody has deleted it."""
+    here = Path(world.here.workspace)
+    (here / ".ralph").mkdir(exist_ok=True)
+    (here / ".ralph" / "settings.json").write_text("{}")
+    git(here, "add", "--force", ".ralph/settings.json")
+    git(here, "commit", "--quiet", "--message", "settings")
+    git(world.there, "pull", "--quiet")
+    world.machines = [
+        machine(Turn(exit_code=1), work=lambda place: shutil.rmtree(place / ".ralph"))
+    ]
+    turns = world.turns()
+    turns.take_turn(ORDER, quiet)
+    assert turns.land(1, 5.0, keep=False).count == 0
 
 
 def test_a_lost_attempt_is_fenced_before_the_next_begins(world: World) -> None:

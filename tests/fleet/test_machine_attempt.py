@@ -9,6 +9,8 @@ import pytest
 
 from kits.attempts import Json, Site
 from kits.work_tree import git
+from ralph.fleet.coordinator import hearing
+from ralph.fleet.machine.attempt import _PAUSES
 from ralph.kernel.turn import Ending
 from ralph.processes.clock import boottime
 from ralph.testing.scripted_agent.install import calls
@@ -217,6 +219,11 @@ def test_a_push_goes_on_after_a_moment_without_the_remote(site: Site, tmp_path: 
         if away.exists():  # the agent's child that would bring it back was ended with it
             away.rename(site.remote.url)
         assert "done" in attempt.result()
+
+
+def test_a_run_spares_the_time_that_a_push_may_take() -> None:
+    """Else it would cut a turn that has ended, for the time that its result is on the way."""
+    assert 100 < sum(_PAUSES) < hearing._SLACK
 
 
 def test_a_lease_that_ends_ends_it_all(site: Site) -> None:

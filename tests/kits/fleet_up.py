@@ -15,10 +15,12 @@ Json = dict[str, Any]
 _PATIENCE = 120.0  # a machine may be very busy
 
 
-def ralph(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def ralph(*arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
     words = [sys.executable, "-m", "ralph", *arguments]
-    return subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    return subprocess.run(
+        words, input=stdin, capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
 
 
 def until(there: Callable[[], object]) -> None:

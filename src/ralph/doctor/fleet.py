@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -30,8 +31,9 @@ class Wanted:
     address: str | None
     tls: str | None
     environ: Mapping[str, str]
-    agent: str  # its command; "" where none is known
+    agent: str  # its command, as a machine would get it; "" where none is known
     sandbox: str
+    project: str = "."
     remote: str = ""
     no_remote: str = ""  # why there is none
     remedy: str = ""
@@ -41,7 +43,8 @@ def areas(wanted: Wanted) -> Iterator[Area]:
     """Each part as soon as it is known. After a problem that hides the rest nothing more comes."""
     way = tuple(_way(wanted))
     yield Area("Way to the fleet", way)
-    yield Area("Remote repository", (_remote_here(wanted),))
+    if not any(check.name == "address" and check.state == "problem" for check in way):
+        yield Area("Remote repository", (_remote_here(wanted),))
     if any(check.state == "problem" for check in way):
         return
     from ralph.fleet.cluster.asking import visit
@@ -102,17 +105,24 @@ def _certificates(wanted: Wanted, place: Address) -> Iterator[Check]:
     try:
         theirs = security.certificate_at(place, ours)
     except OSError as error:
-        yield problem(
-            "scheduler's",
-            f"no certificate at {place}: {error.strerror or error}",
-            "Start it there: ralph fleet up --workers 0 --tls DIR --host NAME --port P",
-        )
+        yield _untold(place, error)
         return
     named = ", ".join(theirs.names) or "no host"
     yield _in_time("scheduler's", theirs, f"for {named}")
     if not theirs.is_for(place.host):
         found = f"{place.host} is not among its names; Dask does not look at them"
         yield warning("host name", found, f"Make it for DNS:{place.host}. {security.MAKE}")
+
+
+def _untold(place: Address, error: OSError) -> Check:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        remedy = f"Both must be of one authority, and in time. {security.MAKE}"
+        return problem("scheduler's", f"{place}: {security.tls_trouble(error)}", remedy)
+    if isinstance(error, ssl.SSLError):
+        why = security.tls_trouble(error)
+        return problem("scheduler's", f"{place}: {why}", security.to_trust(why))
+    remedy = "Start it there: ralph fleet up --workers 0 --tls DIR --host NAME --port P"
+    return problem("scheduler's", f"no certificate at {place}: {error.strerror or error}", remedy)
 
 
 def _in_time(name: str, certificate: security.Certificate, words: str) -> Check:
@@ -124,7 +134,7 @@ def _in_time(name: str, certificate: security.Certificate, words: str) -> Check:
 
 def _remote_here(wanted: Wanted) -> Check:
     if not wanted.remote:
-        return problem("remote", wanted.no_remote or "there is none", wanted.remedy)
+        return problem("remote", wanted.no_remote, wanted.remedy)
     from ralph.fleet.cluster.probe import way_to
 
     return _remote("remote", wanted.remote, way_to(wanted.remote), "here")
@@ -161,7 +171,7 @@ def _machine(wanted: Wanted, worker: "Worker", told: "Told | Exception") -> Iter
         yield ok("git", git)
     else:
         yield problem("git", f"not on PATH at {host}", f"Install git on {host}")
-    yield _agent(wanted.agent, told, host)
+    yield _agent(wanted, told, host)
     yield _sandbox(wanted.sandbox, told, host)
     if wanted.remote and git:
         yield _remote("remote", wanted.remote, str(told.get("remote") or ""), f"at {host}")
@@ -190,10 +200,15 @@ def _sandbox(wanted: str, told: "Told", host: str) -> Check:
     return problem("sandbox", str(found.get("why")), f"On {host}: ralph sandbox probe")
 
 
-def _agent(command: str, told: "Told", host: str) -> Check:
+def _agent(wanted: Wanted, told: "Told", host: str) -> Check:
+    command = wanted.agent
     if not command:
         return warning("agent", "none is known here to look for", "Name it: agent.command")
     program = command.split(maxsplit=1)[0]
+    if os.sep in program and not os.path.isabs(program):
+        if os.path.exists(os.path.join(wanted.project, program)):
+            return ok("agent", f"{program}, which comes with the project's files")
+        return problem("agent", f"{program} is not in the project", "Look at agent.command")
     if path := told.get("agent"):
         return ok("agent", f"{program} at {path}")
     remedy = f"Install {os.path.basename(program)} on {host}, and log in there"

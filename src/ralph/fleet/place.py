@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ralph.fleet.port import MOST_BYTES, Executor
 from ralph.fleet.security import address_of, is_loopback, security_of
 from ralph.fleet.trees import forget_runs, of_runs
 from ralph.git.branch import slug
+from ralph.git.remote import last_line
 from ralph.git.repository import Repository, call, clean_environ
 from ralph.kernel.value import replace, value
 from ralph.processes.clock import boottime
@@ -91,6 +93,19 @@ class Fleet:
         assert self.executor is not None, "it is connected"
         return self.executor
 
+    def look_at_remote(self, workspace: str, environ: Mapping[str, str]) -> None:
+        """ConfigError where git cannot reach it: a name that is wrong is no network that comes
+        back, so nothing is begun."""
+        environ = {**clean_environ(environ), "LC_ALL": "C"}
+        done = call(("ls-remote", "--quiet", "--", self.remote, "HEAD"), workspace, environ)
+        if done.code != 0:
+            why = last_line(done.said).rstrip(".") or f"git exited with code {done.code}"
+            look = f"Look: git ls-remote {shlex.quote(self.remote)}"
+            raise ConfigError(
+                f"git cannot reach {self.remote}, by which the machines get the code: {why}",
+                f"{look}. Or name another remote, a URL or a path: fleet.remote",
+            )
+
     def earlier(self, repository: Repository, runs: Collection[str]) -> "Earlier":
         """What machines may still have of runs that were killed, and with which nobody goes on."""
         if self.address == LOCAL or not runs:  # what is here has ended with its run
@@ -133,19 +148,28 @@ def fleet_of(
     if settings.address in (None, NONE):
         return None
     if settings.lease < _LEAST_LEASE:
-        message = f"fleet.lease: {settings.lease:g} seconds is too short for a network"
-        raise ConfigError(message, f"Take {_LEAST_LEASE:g} or more.")
+        message = f"fleet.lease: {settings.lease:g} s is too short for a network"
+        raise ConfigError(message, f"Take {_LEAST_LEASE:g} s or more.")
     if command == "none":
         message = "no agent is named, and there is none here to tell which one is meant"
         raise ConfigError(message, "Name one that the machines have: --agent claude")
-    address, here = settings.address, True
+    address = settings.address
     if address != LOCAL:
         security_of(address, settings.tls, environ)
-        here = is_loopback(address_of(address).host)
-    _refuse_submodules(workspace, environ)
-    remote = _remote(settings.remote, workspace, environ, here=here)
+    remote = remote_of(loaded, workspace, environ)
     told, left = _settings(loaded, command, workspace if address == LOCAL else "")
     return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
+
+
+def remote_of(loaded: "Loaded", workspace: str, environ: Mapping[str, str]) -> str:
+    """The URL of the remote that all machines of the fleet reach; "" without a fleet. ConfigError
+    where it cannot be used."""
+    settings = loaded.settings.fleet
+    if settings.address in (None, NONE):
+        return ""
+    here = settings.address == LOCAL or is_loopback(address_of(settings.address).host)
+    _refuse_submodules(workspace, environ)
+    return _remote(settings.remote, workspace, environ, here=here)
 
 
 def _refuse_submodules(workspace: str, environ: Mapping[str, str]) -> None:
@@ -166,7 +190,12 @@ def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, her
         return os.fsdecode(said.output).strip("\n") if said.code == 0 else ""
 
     if name is None and here:
-        return asked("rev-parse", "--path-format=absolute", "--git-common-dir")
+        if url := asked("rev-parse", "--path-format=absolute", "--git-common-dir"):
+            return url
+        raise ConfigError(
+            f"{workspace} is in no git repository",
+            "Go to a project, or name it: ralph fleet doctor -C DIR",
+        )
     url = asked("remote", "get-url", "--push", name or "origin")
     if not url and name is None:
         raise ConfigError(

@@ -3,6 +3,7 @@
 Whoever reaches a scheduler can have commands run on every worker, so there is no third way.
 """
 
+import errno
 import ipaddress
 import os
 import re
@@ -30,6 +31,8 @@ _FORM = re.compile(
 )
 _MOST_PORTS = 65535
 _PATIENCE = 5.0  # seconds
+SPEAKS_NO_TLS = "it speaks no TLS"
+_NO_TLS = "WRONG_VERSION_NUMBER"  # OpenSSL's word for an answer in plain text
 _STEPS = 8  # of a handshake, at most
 
 
@@ -197,6 +200,32 @@ def certificate_at(place: Address, security: "Security") -> Certificate:
         context.wrap_socket(raw) as there,
     ):
         return _certificate(there.getpeercert() or {})
+
+
+def tls_trouble(error: ssl.SSLError) -> str:
+    """Why two ends cannot speak by TLS, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = error.verify_message.rstrip(".")
+        return f"its certificate is not good by the authority in our ca.pem: {why}"
+    words = (error.reason or error.strerror or str(error)).replace("_", " ").lower()
+    if "alert" in words:  # which is the other end's
+        return f"it does not take our certificate: {words}"
+    return SPEAKS_NO_TLS if error.reason == _NO_TLS else f"no TLS with it: {words}"
+
+
+def to_trust(why: str) -> str:
+    """What to do about a reason of `tls_trouble`, which waiting does not change; "" of others."""
+    if "certificate" in why:
+        return "Its certificate and ours must be of one authority: see ralph fleet doctor"
+    return "Look at its address: is it tcp://?" if "TLS" in why else ""
+
+
+def unreached(place: Address, why: str) -> ConfigError:
+    """The error of whoever finds no fleet there."""
+    remedy = to_trust(why) or "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
+    if place.scheme == "tcp" and why == os.strerror(errno.ECONNRESET):
+        remedy = "Look at its address: is it tls://?"
+    return ConfigError(f"no fleet answers at {place}: {why}", remedy)
 
 
 def _certificate(told: dict[str, Any]) -> Certificate:

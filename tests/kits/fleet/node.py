@@ -1,6 +1,7 @@
-"""The scheduler or a worker of a `Cluster`, as a program: ADDRESS NAME [bare].
+"""The scheduler or a worker of a `Cluster`, as a program: ADDRESS NAME [bare | VERSION].
 
-A worker goes on when its scheduler is gone, and its attempts with it; `bare` has no Ralph.
+A worker goes on when its scheduler is gone, and its attempts with it; `bare` has no Ralph,
+and one with a version has that.
 """
 
 import asyncio
@@ -25,12 +26,14 @@ async def main(address: str, name: str) -> None:
         await scheduler.finished()
 
 
-def attempts_are_scripted() -> None:
+def attempts_are_scripted(*versions: str) -> None:
     from ralph.fleet.machine import relay
     from ralph.processes.keeper_main import become_subreaper
     from ralph.testing.executor_kit import ATTEMPT
 
     relay.COMMAND = ATTEMPT
+    for version in versions:
+        relay.__version__ = version  # type: ignore[attr-defined]
     become_subreaper()
 
 
@@ -38,6 +41,6 @@ if __name__ == "__main__":
     if sys.argv[3:] == ["bare"]:
         sys.modules["ralph"] = None  # type: ignore[assignment]
     else:
-        attempts_are_scripted()
+        attempts_are_scripted(*sys.argv[3:])
     dask.config.set({"distributed.worker.profile.enabled": False})
     asyncio.run(main(*sys.argv[1:3]))

@@ -13,7 +13,7 @@ from ralph.doctor.checks import Area, CheckState, count
 from ralph.doctor.fleet import Wanted, areas
 from ralph.doctor.report import area_lines, health_dict, summary_line
 from ralph.errors import RalphError
-from ralph.fleet.place import fleet_of
+from ralph.fleet.place import remote_of
 from ralph.kernel.value import replace
 from ralph.settings.load import Loaded, load
 from ralph.text.redact import redacted
@@ -61,8 +61,8 @@ def _wanted(loaded: Loaded) -> Wanted:
     wanted = Wanted(
         settings.fleet.address, settings.fleet.tls, environ, agent, settings.sandbox or "auto"
     )
+    wanted = replace(wanted, project=current_directory())
     try:
-        fleet = fleet_of(loaded, current_directory(), environ, agent)
+        return replace(wanted, remote=remote_of(loaded, current_directory(), environ))
     except RalphError as error:
         return replace(wanted, no_remote=error.message, remedy=error.remedy)
-    return replace(wanted, remote=fleet.remote if fleet else "")

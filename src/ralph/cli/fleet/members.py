@@ -9,6 +9,7 @@ import click
 from ralph.cli.base import command
 from ralph.cli.fleet import options
 from ralph.cli.params import at_least, in_directory, option
+from ralph.fleet.place import LOCAL, NONE
 from ralph.fleet.security import address_of, is_loopback, require_extra, security_of
 
 _a_port = click.IntRange(0, 65535)
@@ -43,6 +44,8 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
     from ralph.fleet.cluster.up import planned
     from ralph.fleet.cluster.up import up as begin
 
+    if not host.strip():
+        raise click.UsageError("--host: name an address of this machine.")
     environ = dict(os.environ)
     if not is_loopback(host):
         tls = tls or options.settings().tls
@@ -76,7 +79,7 @@ def worker(
     require_extra()
     settings = options.settings()
     address = scheduler or settings.address
-    if not address or address == "local":
+    if not address or address in (LOCAL, NONE):
         raise click.UsageError("name the fleet: --scheduler ADDRESS")
     place, environ = address_of(address), dict(os.environ)
     security = security_of(address, tls or settings.tls, environ)

@@ -71,8 +71,9 @@ def drain(
     where = (address or settings.address, tls or settings.tls, dict(os.environ))
     if not workers and not yes:
         found = visit(*where, lambda fleet: fleet.workers())
-        if not click.confirm(f"[ralph] Drain {counted(len(found), 'worker')}?", err=True):
-            raise AbortedError("nothing was drained", "Or name some: ralph fleet drain WORKER")
+        if not _confirmed(f"[ralph] Drain {counted(len(found), 'worker')}?"):
+            remedy = "Or name some: ralph fleet drain WORKER. All, and nobody is asked: --yes"
+            raise AbortedError("nothing was drained", remedy)
 
     async def go(fleet: Fleet) -> list[Worker]:
         from ralph.fleet.cluster import on_worker
@@ -91,6 +92,15 @@ def drain(
     for worker in done:
         click.echo(_told(worker))
     return 1 if any(worker.trouble for worker in done) else 0
+
+
+def _confirmed(question: str) -> bool:
+    """The answer of a person; no where there is none, or at Ctrl+C."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
 
 
 def _chosen(found: Sequence[Worker], named: Sequence[str]) -> list[Worker]:

@@ -1,7 +1,6 @@
 """Questions to a fleet, by one short visit each."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +9,7 @@ from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.on_worker import Told
 from ralph.fleet.place import LOCAL, NONE
-from ralph.fleet.security import Address, address_of, security_of
+from ralph.fleet.security import Address, address_of, security_of, unreached
 from ralph.kernel.value import replace, value
 
 if TYPE_CHECKING:
@@ -124,7 +123,12 @@ def visit(
     act: Callable[[Fleet], Awaitable[_T]],
 ) -> _T:
     """Do something with the fleet at that address; ConfigError if none answers."""
-    if not address or address in (LOCAL, NONE):
+    if address == LOCAL:
+        raise ConfigError(
+            "local is no fleet to visit: its turns are processes of the run itself",
+            "Look at the run: ralph status. Or name a fleet: --fleet ADDRESS",
+        )
+    if not address or address == NONE:
         raise ConfigError(
             "no fleet is named",
             "Name it: --fleet ADDRESS, or the setting fleet.address. Start one: ralph fleet up",
@@ -132,9 +136,9 @@ def visit(
     place, security = address_of(address), security_of(address, tls, environ)
     from distributed import Client
 
-    from ralph.fleet.cluster.dask_nodes import is_there
+    from ralph.fleet.cluster.dask_nodes import is_there, quieten
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    quieten()
 
     async def go() -> _T:
         if why := await is_there(place, security):
@@ -155,9 +159,3 @@ def visit(
             raise unreached(place, plainly(error)) from error
 
     return asyncio.run(go())
-
-
-def unreached(place: Address, why: str) -> ConfigError:
-    """The error of whoever finds no fleet there."""
-    remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
-    return ConfigError(f"no fleet answers at {place}: {why}", remedy)

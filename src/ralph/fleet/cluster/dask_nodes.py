@@ -3,13 +3,16 @@
 import asyncio
 import logging
 import socket
+import ssl
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import dask
+import distributed
 from distributed import Scheduler, Worker
 
-from ralph.fleet.security import Address
+from ralph.fleet.security import SPEAKS_NO_TLS, Address, tls_trouble
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -18,9 +21,19 @@ _PATIENCE = 8.0  # seconds
 _MEMORY = ("target", "spill", "pause", "terminate")  # an attempt is no data of Dask's
 
 
+def quieten() -> None:
+    """Keep Dask, and Tornado below it, out of the terminal: we say what people need. What knocks at
+    a port of ours, such as a browser or TLS where there is none, would be a traceback there."""
+    names = [*logging.root.manager.loggerDict]
+    for name in ("distributed", "tornado", *names):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", module=rf"{distributed.__name__}(\..*)?")
+
+
 def configure(scratch: str) -> None:
     """Dask's own settings, for this process."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say what people need
+    quieten()
     dask.config.set(
         {
             "temporary-directory": scratch,
@@ -120,6 +133,10 @@ async def is_there(place: Address, security: "Security | None") -> str:
         comm = await connect(str(place), timeout=_PATIENCE, **given)
     except (TimeoutError, OSError) as error:
         return plainly(error)
+    except ValueError:
+        if not security:
+            raise
+        return SPEAKS_NO_TLS  # it spoke first, in plain text; Tornado has no other word for that
     with suppress(Exception):
         await comm.close()
     return ""
@@ -134,4 +151,6 @@ def plainly(error: BaseException) -> str:
         return "nobody listens there"
     if isinstance(seen, (asyncio.CancelledError, TimeoutError, asyncio.TimeoutError)):
         return "no answer"
+    if isinstance(seen, ssl.SSLError):
+        return tls_trouble(seen)
     return getattr(seen, "strerror", None) or str(seen) or type(seen).__name__

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ralph import __version__
 from ralph.fleet.cluster.asking import Worker
 from ralph.text.plain import clean
 from ralph.text.words import counted, duration
@@ -26,7 +27,9 @@ def _head(worker: Worker) -> str:
     parts = [f"{name} on {host}" if host else name, worker.address, counted(worker.slots, "slot")]
     if worker.trouble:
         return "  ".join((*parts, f"gives no answer: {clean(worker.trouble)}"))
-    parts.append(f"ralph {clean(str(told.get('version', '?')))}")
+    version = clean(str(told.get("version", "?")))
+    other = f" (gets nothing of runs from here: {__version__})" if version != __version__ else ""
+    parts.append(f"ralph {version}{other}")
     parts.append("draining" if worker.draining else "" if worker.attempts else "idle")
     return "  ".join(filter(None, parts))
 

@@ -14,7 +14,7 @@ from ralph.errors import ConfigError
 from ralph.fleet.cluster import on_worker
 from ralph.fleet.cluster.dask_nodes import FleetWorker, configure, is_there, plainly
 from ralph.fleet.machine import relay
-from ralph.fleet.security import Address
+from ralph.fleet.security import Address, to_trust
 from ralph.kernel.value import value
 from ralph.processes import keeper_main
 
@@ -26,7 +26,6 @@ _HEARD = 1.0  # seconds at most in which whoever waits for an attempt hears that
 _TICK = 0.05
 _LOOK = 0.3  # seconds between looks whether it is drained
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks for a scheduler
-_NO_TRUST = ("certificate", "alert", "ssl")  # in the words of an error
 _TAKEN = "name taken"
 _NAMESAKE = 15.0  # seconds in which a scheduler sees that a worker of that name is gone
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -118,11 +117,8 @@ class _Worker:
         told, pauses = "", iter(_PAUSES)
         place, pause = self._post.place, 0.0
         while why := await is_there(place, self._security):
-            if not back and any(word in why.lower() for word in _NO_TRUST):
-                raise ConfigError(
-                    f"{place} cannot be trusted: {why}",
-                    "Its certificate and ours must be of one authority: see ralph fleet doctor",
-                )
+            if not back and (remedy := to_trust(why)):
+                raise ConfigError(f"{place} cannot be trusted: {why}", remedy)
             if why != told:
                 more = (
                     " What is under way goes on while its lease holds." if relay.under_way() else ""

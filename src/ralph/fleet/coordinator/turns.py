@@ -180,7 +180,7 @@ class FleetTurns:
         if found is None or sent is None:
             return Landed(now, kept=False)
         order = read_order(repository, sent.order)
-        count = len(repository.changes(found.work, order.work))
+        count = len(repository.changes(self._with_our_records(found), order.work))
         if not keep:
             return Landed(now, kept=False, count=count)
         self._apply(found)

@@ -4,21 +4,19 @@ lost follows from leases (ADR 49), and what a scheduler forgets is found again b
 
 import asyncio
 import atexit
-import logging
 import threading
-import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.errors import ConfigError
-from ralph.fleet.cluster.dask_nodes import is_there
+from ralph.fleet.cluster.dask_nodes import is_there, quieten
 from ralph.fleet.executors.submitted import Submitted
 from ralph.fleet.machine import relay
 from ralph.fleet.messages import Message, message_of, result_of, text_of
 from ralph.fleet.port import Event, Failed, Handle, Job
-from ralph.fleet.security import address_of
+from ralph.fleet.security import address_of, unreached
 from ralph.kernel.verdict import Cut
 
 if TYPE_CHECKING:
@@ -136,7 +134,7 @@ class _Fleet:
         self._address, self._security = address, security
         self._client: Any = None
         self._workers: tuple[str, ...] = ()
-        self._able: dict[str, bool] = {}  # of the workers that have told, whether they have Ralph
+        self._has: dict[str, str] = {}  # the Ralph of each worker that has told; "": none
         self._where: dict[str, str] = {}  # the worker of each job of ours, as the scheduler has it
         self._followed: set[_Sent] = set()
         self._stirred = asyncio.Event()
@@ -146,12 +144,7 @@ class _Fleet:
 
     async def connect(self) -> None:
         """Reach the scheduler; ConfigError if that cannot be."""
-        try:
-            _quieten()
-        except ImportError as error:
-            raise ConfigError(
-                "the extra fleet is not installed", "Install ralph-engine[fleet]"
-            ) from error
+        quieten()
         place = address_of(self._address)
         try:
             async with asyncio.timeout(_PATIENCE + 1):
@@ -251,9 +244,10 @@ class _Fleet:
 
     def _give(self, one: _Sent, **only: list[str]) -> None:
         _forget(one)
-        able = [place for place in self._workers if self._able.get(place) is not False]
+        able = [place for place in self._workers if self._is_able(place)]
         if self._workers and not able:
-            where = ", ".join(self._workers)
+            has = ((place, self._has[place]) for place in self._workers)
+            where = ", ".join(f"{place} (it has {one})" if one else place for place, one in has)
             why = f"no worker of the fleet has Ralph {__version__} to take attempts: {where}"
             one.refused(Failed(why, f"Install ralph-engine[fleet]=={__version__} there"))
             return
@@ -277,11 +271,17 @@ class _Fleet:
             await asyncio.sleep(2 * _SOON)
 
     async def _judge(self, place: str) -> None:
-        """Whether a worker has Ralph. One that has not ends when it is given an attempt."""
+        """Which Ralph a worker has. One without ends when it is given an attempt; one with another
+        refuses, and would end the run while others could go on."""
         asked = self._client.run(relay.about, workers=[place], on_error="return")
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_REACHED):
-                self._able[place] = isinstance((await asked).get(place), dict)
+                told = (await asked).get(place)
+                self._has[place] = str(told.get("version")) if isinstance(told, dict) else ""
+
+    def _is_able(self, place: str) -> bool:
+        """True unless it is known that it cannot take attempts of ours."""
+        return self._has.get(place, __version__) == __version__
 
     async def _refuse(self, one: _Sent, place: str) -> None:
         """Have another incarnation end, if there is one at that place."""
@@ -359,13 +359,15 @@ class _Fleet:
     async def _count(self) -> None:
         self._next_count = self._now() + _SLOTS
         workers = (await self._in_time(self._client.scheduler.identity(n_workers=-1)))["workers"]
-        self._able = {place: able for place, able in self._able.items() if place in workers}
-        await asyncio.gather(*(self._judge(at) for at in workers if at not in self._able))
+        self._has = {place: one for place, one in self._has.items() if place in workers}
+        # One that could not may have been started again at its port, with another.
+        new = (at for at in workers if at not in self._has or not self._is_able(at))
+        await asyncio.gather(*map(self._judge, new))
         self._workers = tuple(workers)
         self.slots = sum(
             one["nthreads"]
             for place, one in workers.items()
-            if one.get("status") == "running" and self._able.get(place) is not False
+            if one.get("status") == "running" and self._is_able(place)
         )
 
     async def _in_time(self, asked: Any) -> Any:  # noqa: ANN401
@@ -398,8 +400,7 @@ class _Fleet:
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
             return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
-        return ConfigError(f"no fleet answers at {self._address}: {said}", remedy)
+        return unreached(address_of(self._address), said)
 
     @staticmethod
     def _now() -> float:
@@ -429,14 +430,3 @@ def _is_unknown(future: Any) -> bool:  # noqa: ANN401  Dask has no types
 def _name(one: _Sent) -> str:
     """The name of its job at Dask: the same after us, so that a worker that has it knows it."""
     return f"ralph:{one.key}" + (f"~{one.times}" if one.times > 1 else "")
-
-
-def _quieten() -> None:
-    """Keep Dask from writing into the user's terminal. ImportError if there is none."""
-    import distributed
-
-    names = [*logging.root.manager.loggerDict]
-    for name in ("distributed", *names):
-        if name.partition(".")[0] in ("distributed", "tornado"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    warnings.filterwarnings("ignore", module=rf"{distributed.__name__}(\..*)?")

@@ -39,7 +39,9 @@ from ralph.text.redact import redacted
 _LIST = os.path.join(".ralph", "tasks.jsonl")
 _APART = "git cannot carry it: a repository of its own, or a file that nobody may read"
 _WORDS = 2000  # bytes of git's that are kept
-_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each try to push
+# Seconds before each try to push: a paid turn is not thrown away for a network that is gone for two
+# minutes. It is less than what the run spares for it.
+_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)
 
 
 class FencedError(ConfigError):

@@ -50,6 +50,8 @@ def _connected(
     if plan.work.fleet is None:
         return _by_crew(invocation, plan, run_dir, history, lasting)
     with plan.work.fleet.connected(plan.environ, plan.workers) as fleet:
+        if not history.facts:  # one that goes on waits for it
+            fleet.look_at_remote(plan.workspace, plan.environ)
         plan = replace(plan, work=replace(plan.work, fleet=fleet))
         if plan.loaded.origins.get("loop.parallelism") is None and not plan.work.backlog.task:
             plan = replace(plan, workers=max(1, fleet.slots))
