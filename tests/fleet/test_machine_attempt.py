@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Json, Site
+from kits.attempts import RUN, Json, Site
 from kits.work_tree import git
 from ralph.fleet.coordinator import hearing
 from ralph.fleet.machine.attempt import _PAUSES
@@ -58,7 +58,7 @@ def test_a_turn_is_taken_and_its_result_is_at_the_ref(site: Site) -> None:
     assert b'"type": "result"' in stream or b'"type":"result"' in stream
     (call,) = calls(site.agent)
     assert call["prompt"] == "Do it."
-    assert call["env"]["RALPH_RUN"] == "20261119-120000-abcd-T-1.1"
+    assert call["env"]["RALPH_RUN"] == f"{RUN}-T-1.1"
     assert call["env"]["HOME"] == str(site.home)
 
 
@@ -266,7 +266,7 @@ def test_old_directories_go(site: Site) -> None:
         os.utime(path, (1, 1))
     site.made(site.job())
     assert len(list(site.runs.iterdir())) == 51
-    assert (site.runs / "20261119-120000-abcd-T-1.1" / "001.stream").is_file()
+    assert (site.runs / f"{RUN}-T-1.1" / "001.stream").is_file()
 
 
 def test_a_cache_that_nobody_used_for_long_goes(site: Site) -> None:

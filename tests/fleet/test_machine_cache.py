@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.attempts import Site, gone
+from kits.attempts import RUN, Site, gone
 from kits.work_tree import git
 from ralph.fleet.machine.cache import opened
 from ralph.fleet.machine.setting_up import TreeSetup
@@ -137,7 +137,7 @@ def test_two_attempts_have_a_tree_each(site: Site, tmp_path: Path) -> None:
         f"{both}; do sleep 0.02; done; git branch --show-current > mine; echo $RALPH_RUN >> mine"
     )
     site.again({"text": "ok", "tools": [{"run": command}]})
-    jobs = [site.job("T-1", run=f"20261119-12000{n}-abcd") for n in range(2)]
+    jobs = [site.job("T-1", run=f"{RUN}{n}") for n in range(2)]
     threads = [threading.Thread(target=site.made, args=(job,)) for job in jobs]
     for thread in threads:
         thread.start()

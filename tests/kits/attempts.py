@@ -24,6 +24,8 @@ from ralph.testing.scripted_agent.install import install_agent
 
 Json = dict[str, Any]
 PROGRAM = ("-m", "ralph.fleet.machine.attempt")
+# Not the name of a run in another process of the tests: whoever bears it is ended with it.
+RUN = f"20261119-{os.getpid() % 10**6:06d}-abcd"
 PATIENCE = 60.0  # seconds, for a machine that has other things to do
 
 
@@ -150,7 +152,7 @@ class Site:
             task_list=listed,
             inside=how.pop("inside", ""),
         )
-        run = how.pop("run", "20261119-120000-abcd")
+        run = how.pop("run", RUN)
         ref = ref_of(run, task, attempt)
         assert self.remote.put(ref, order)
         settings = {"agent": {"command": self.agent}, "sandbox": "direct", **self.settings}
