@@ -114,6 +114,7 @@ def test_what_grows_with_the_work_is_measured(scratch: Path, tmp_path: Path) -> 
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_fleet_is_simulated_the_same_each_time(scratch: Path, tmp_path: Path) -> None:
     """With the train, beside tasks that are merged one at a time."""
     found = []
@@ -195,6 +196,7 @@ def processes_of(scratch: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_forecasts_are_compared_with_what_came_of_them() -> None:
     """bench/README.md: a row for each kind, how often it was told, and the shares inside."""
     words = ("-m", "bench.forecasts", "--runs", "7", "--only", "run: 2 to 8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kits.fleet_up import Json, Started, Up, command_line, ralph, until
+from kits.thorough import dealt
 
 _AGENT = """#!/bin/sh
 cat > /dev/null
@@ -106,6 +107,7 @@ def test_a_drained_worker_finishes_and_then_leaves(up: Up, run: Run) -> None:
     assert "Nothing was heard" not in run.said(), "it left before its end was known"
 
 
+@pytest.mark.slow
 def test_an_attempt_outlives_its_scheduler(up: Up, run: Run) -> None:
     os.kill(up.members()[0], signal.SIGKILL)
     up.has_said("What is under way goes on while its lease holds.")
@@ -114,7 +116,7 @@ def test_an_attempt_outlives_its_scheduler(up: Up, run: Run) -> None:
     assert len(run.lives()) == 1, "no second agent began"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", dealt([signal.SIGKILL, signal.SIGINT], 1))
 def test_no_agent_outlives_its_fleet(up: Up, run: Run, number: int) -> None:
     code = up.end(number)
     assert code == (0 if number == signal.SIGINT else -signal.SIGKILL)
@@ -122,6 +124,7 @@ def test_no_agent_outlives_its_fleet(up: Up, run: Run, number: int) -> None:
     until(up.is_gone)
 
 
+@pytest.mark.slow
 def test_no_agent_outlives_its_worker(up: Up, run: Run) -> None:
     os.kill(up.members()[1], signal.SIGKILL)
     until(run.no_agent)

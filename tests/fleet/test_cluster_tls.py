@@ -83,6 +83,7 @@ def test_only_the_team_is_heard(up: Up, place: Path) -> None:
         assert raw(address, None) == b"", "in plain text"
 
 
+@pytest.mark.slow
 def test_what_people_read_who_are_not_of_the_team(up: Up, place: Path) -> None:
     told = ralph("fleet", "status", "--fleet", up.address, "--tls", str(place / "theirs"))
     assert told.returncode == 2
@@ -119,6 +120,7 @@ def test_no_plain_text_by_whoever_has_the_certificates(up: Up, place: Path) -> N
     assert asyncio.run(is_there(address_of(up.address), security)) == ""
 
 
+@pytest.mark.slow
 def test_certificates_that_are_over(place: Path, tmp_path: Path) -> None:
     late = machine(place / "team", tmp_path / "late", days=-1)
     for words in (("up",), ("worker", "--scheduler", "tls://127.0.0.1:1")):

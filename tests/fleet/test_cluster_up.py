@@ -13,6 +13,7 @@ import pytest
 from distributed import Client
 
 from kits.fleet_up import Started, Up, command_line, ralph, until
+from kits.thorough import dealt
 from ralph.fleet.security import address_of
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
@@ -62,7 +63,7 @@ def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
     assert scratch() == []
 
 
-@pytest.mark.parametrize("whom", ["up", "nest", "keeper"])
+@pytest.mark.parametrize("whom", dealt(["up", "nest", "keeper"], 1))
 def test_nothing_outlives_a_kill(tmp_path: Path, whom: str) -> None:
     up = Up(tmp_path / "said")
     left_by(up)
@@ -85,6 +86,7 @@ def test_a_scheduler_that_dies_is_back_at_its_port(tmp_path: Path) -> None:
     assert up.members()[:1] == others, "the worker is the same process"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
     up = Up(tmp_path / "said")
     left = left_by(up)
@@ -136,7 +138,7 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     assert "--port 0" in done.stderr
 
 
-@pytest.mark.parametrize("late", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("late", dealt([0.1, 0.3, 0.5], 1))
 def test_asked_to_end_while_it_starts(tmp_path: Path, late: float) -> None:
     starting = Started(tmp_path / "said", "up")
     time.sleep(late)

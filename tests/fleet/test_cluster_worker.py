@@ -36,6 +36,7 @@ def workers(address: str) -> list[Json]:
     return found
 
 
+@pytest.mark.slow
 def test_a_worker_waits_for_its_scheduler_and_comes_back(tmp_path: Path) -> None:
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -61,6 +62,7 @@ def test_a_worker_that_still_waits_can_be_ended(tmp_path: Path, number: int) -> 
     assert worker.end(number) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_may_outlive_the_shell_that_started_it(tmp_path: Path) -> None:
     up = Up(tmp_path / "said", workers=0)
     words = (
@@ -76,6 +78,7 @@ def test_a_worker_may_outlive_the_shell_that_started_it(tmp_path: Path) -> None:
         until(lambda: not command_line(pid))
 
 
+@pytest.mark.slow
 def test_drained_workers_leave_and_are_not_started_again(tmp_path: Path) -> None:
     up = Up(tmp_path / "said", workers=2)
     names = [one["name"] for one in workers(up.address)]

@@ -119,6 +119,7 @@ def test_a_cache_that_is_of_no_use_is_made_anew(site: Site) -> None:
     assert not list(site.cache.glob("broken*"))
 
 
+@pytest.mark.slow
 def test_a_remote_that_is_away_costs_no_cache(site: Site) -> None:
     run(site, "T-1", "true")
     before = (site.cache / "repo.git").stat().st_ino
@@ -180,6 +181,7 @@ def commit(site: Site, **files: str) -> None:
     git(site.project, "commit", "--quiet", "--message", "More")
 
 
+@pytest.mark.slow
 def test_a_tree_is_set_up_once_for_each_lockfile(site: Site, tmp_path: Path) -> None:
     """Issue: "`loop.setup` once per lockfile hash"."""
     log = tmp_path / "log"
@@ -199,6 +201,7 @@ def test_a_tree_is_set_up_once_for_each_lockfile(site: Site, tmp_path: Path) -> 
     assert log.read_text() == "one\ntwo\nother\n"
 
 
+@pytest.mark.slow
 def test_what_an_agent_wants_installed_is_set_up_too(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
     setup(site, f"cat uv.lock b >> {log}")

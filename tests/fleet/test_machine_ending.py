@@ -57,6 +57,7 @@ def is_over(site: Site) -> bool:
     return gone(MARK) and gone(str(site.home))
 
 
+@pytest.mark.slow
 def test_the_end_of_the_lease_is_the_end_of_all(site: Site) -> None:
     """Issue: "a worker that cannot renew its lease ends its own tree before it expires"."""
     with site.started(site.job(lease=6.0)) as attempt:

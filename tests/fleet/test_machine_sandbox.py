@@ -16,6 +16,7 @@ import pytest
 import ralph
 from kits.attempts import Json, Site, gone, naming
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 from kits.work_tree import git
 from ralph.errors import ConfigError
 from ralph.fleet.machine.pipe import Voice
@@ -147,7 +148,7 @@ def test_what_an_agent_changed_is_set_up_in_a_sandbox(site: Site, tmp_path: Path
 
 
 @needs_overlay
-@pytest.mark.parametrize("how", ["kill", "let_go", "lease"])
+@pytest.mark.parametrize("how", dealt(["kill", "let_go", "lease"], 1))
 def test_nothing_of_a_sandbox_is_left(site: Site, how: str) -> None:
     seconds = f"87{os.getpid():07d}"
     plays(site, f"(env -i setsid sleep {seconds} &) ; touch started; sleep {seconds}")

@@ -90,6 +90,7 @@ def test_a_run_goes_on_as_it_began_wherever_its_turns_are_taken_now(
     assert_tidy(project)
 
 
+@pytest.mark.slow
 def test_a_cheaper_model_is_taken_there_too(project: Project) -> None:
     first = {"text": "more", "cost": 0.9}
     last = {"text": "<promise>COMPLETE</promise>", "files": {"made": "x"}, "cost": 0.1}

@@ -51,6 +51,7 @@ def test_tasks_are_done_elsewhere_and_judged_here(project: Project) -> None:
     assert f"a | [ralph] Attempt 1 is on {host}" in done.err
 
 
+@pytest.mark.slow
 def test_setup_runs_once_for_each_machine_and_each_work_tree(project: Project) -> None:
     """On a machine once for a lockfile; here for each task, so that its checks can run."""
     project.settings(loop={"setup": f"echo x > installed; pwd >> {project.notes}/setup"})
@@ -66,6 +67,7 @@ def test_setup_runs_once_for_each_machine_and_each_work_tree(project: Project) -
     assert len([place for place in places if "cache" not in place]) == 3
 
 
+@pytest.mark.slow
 def test_what_an_agent_adds_to_the_list_is_the_projects(project: Project) -> None:
     """The copy of the list travels there and back; a task is nobody's to call done."""
     tasks(project, "a")

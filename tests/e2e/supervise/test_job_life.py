@@ -70,6 +70,7 @@ def test_the_run_is_there_when_click_is_imported(task: Path, workspace: Path) ->
     assert (info.status, info.end_time, info.agent) == ("running", None, "true")
 
 
+@pytest.mark.slow
 def test_many_jobs_at_once_are_distinct_runs(task: Path, jobs: Jobs) -> None:
     """20 jobs at once: 20 distinct runs."""
     started = [jobs.start(task, f"echo {number}") for number in range(20)]

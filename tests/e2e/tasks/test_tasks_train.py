@@ -10,6 +10,8 @@ from parallel_support import assert_tidy, run, tasks
 from riding_support import WAIT, hold_the_first
 from run_support import Done
 
+from kits.thorough import dealt
+
 __all__ = ["project"]
 
 
@@ -32,7 +34,7 @@ def gates(project: Project) -> list[str]:
     return (project.notes / "gates").read_text().splitlines()
 
 
-@pytest.mark.parametrize("sandbox", [False, True])
+@pytest.mark.parametrize("sandbox", dealt([True, False], 1))
 def test_those_that_wait_are_checked_once_and_merged_together(
     project: Project, *, sandbox: bool
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_conflict_leaves_the_train(project: Project) -> None:
     assert_tidy(project)
 
 
+@pytest.mark.slow
 def test_what_gates_change_is_in_the_last_commit(project: Project) -> None:
     """A formatter, on all of them together: that tree is proven, and lands."""
     project.settings(guardrails=[{"command": "[ -e b ] && [ -e c ] && echo both > all; true"}])
@@ -101,6 +104,7 @@ def test_what_gates_change_is_in_the_last_commit(project: Project) -> None:
     assert_tidy(project)
 
 
+@pytest.mark.slow
 def test_lists_that_tasks_came_from_are_ticked(project: Project) -> None:
     """Each in its own commit, as without a train."""
     (project.path / "TODO.md").write_text("".join(f"- [ ] {name}\n" for name in "abcd"))
@@ -143,6 +147,7 @@ def test_a_hook_that_refuses_one_commit_dissolves_the_train(project: Project) ->
     assert_tidy(project)
 
 
+@pytest.mark.slow
 def test_without_trains_each_is_merged_alone(project: Project) -> None:
     project.settings(loop={"train": 1}, guardrails=[{"command": 'ls | xargs >> "$NOTES/gates"'}])
     tasks(project, "a", "b", "c", "d")

@@ -110,7 +110,7 @@ def test_killed_at_a_record_of_a_train(tmp_path: Path, point: CrewPoint) -> None
 
 
 @pytest.mark.parametrize(
-    ("when", "effect"), dealt(product(("before", "after"), train_points.EFFECTS), 4)
+    ("when", "effect"), dealt(product(("before", "after"), train_points.EFFECTS), 2)
 )
 def test_killed_at_an_effect_of_a_train(tmp_path: Path, when: str, effect: str) -> None:
     """Between what git does and what the journal says of it."""
