@@ -404,8 +404,9 @@ def test_whoever_asks_once_need_not_wait_for_a_remote_where_nothing_is_begun(
 
     world.remote.rename(world.remote.with_name("away.git"))
     world.turns().take_turn(ORDER, watch)
+    world.machines = [says(Failed("asked to stop"))]
     world.turns(1, Sent(1.0, 1, f"refs/ralph/{RUN}/T-1/1", "a" * 40)).take_turn(ORDER, watch)
-    assert seen == [False, True]
+    assert seen == [False, True, True]
     assert all("\n" not in told and ".." not in told.partition(": ")[2] for told in world.told)
 
 
@@ -415,11 +416,28 @@ def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
     assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
 
 
+def test_what_may_be_under_way_is_ended_by_whoever_is_cut_while_the_remote_is_away(
+    world: World,
+) -> None:
+    """An earlier process has sent it: whoever goes on later begins the next one at once."""
+    world.remote.rename(world.remote.with_name("away.git"))
+    ends = Failed("asked to stop", passes=False)
+    world.machines = [says(), says(Placed("one"), Launched("claude")), says(), says(ends)]
+    sent = Sent(1.0, 1, f"refs/ralph/{RUN}/T-1/1", "a" * 40)
+    turn = world.turns(1, sent).take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
+    assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
+    assert [job.attempt for job in world.jobs] == [1]
+    assert world.again == [True]
+    assert world.cuts == [Cut("asked to stop", 5.0)]
+    assert world.machines == [], "it was heard to its end"
+
+
 def test_what_was_cut_while_the_remote_was_away_is_settled_without_it(world: World) -> None:
     """Whoever asks to stop twice is not told of a network."""
     world.machines = [machine()]
     world.turns().take_turn(ORDER, quiet)
     world.remote.rename(world.remote.with_name("away.git"))
+    world.machines = [says(Failed("nobody has it", passes=True))]
     turns = world.turns(1, world.sent()[-1])
     turns.take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
     assert turns.land(1, 5.0, keep=False) == Landed(5.0, kept=False)

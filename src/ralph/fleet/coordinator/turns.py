@@ -86,7 +86,7 @@ class FleetTurns:
         spent = 0.0  # by attempts that brought nothing
         allowed = order.dollars
         while True:
-            attempts, watch = self._attempts, self._watch
+            attempts = self._attempts
             placed, tell = self._placed, self._tell
             hearing = Hearing(
                 self._executor,
@@ -99,9 +99,9 @@ class FleetTurns:
                 spent=spent,
             )
             last: Event = Failed("its ref is taken", passes=True)
-            if attempts.begun(order):
+            if self._begun(order):
                 handle = self._executor.submit(attempts.job(), again=attempts.again)
-                last = hearing.follow(handle, watch, check)
+                last = hearing.follow(handle, self._watch, check)
                 self._queued = hearing.queued
             found = attempts.found()
             if found is not None:
@@ -118,6 +118,21 @@ class FleetTurns:
                 return _paid(Turn(exit_code=None, failure=Failure(why)), spent)
             if allowed is not None:
                 order = replace(order, dollars=allowed - spent)
+
+    def _begun(self, order: Order) -> bool:
+        """Whether there is an attempt to be heard: also one that an earlier process has sent, where
+        the remote is away and somebody asks to stop. It is ended before it is left, since whoever
+        goes on later begins another."""
+        watch, is_known = self._watch, self._attempts.sent is not None
+        try:
+            return self._attempts.begun(order)
+        except _CutError as error:
+            if not is_known:
+                raise
+            cut = error.cut
+            self._attempts.again = True
+            self._watch = lambda pulse: watch(pulse) or cut
+            return True
 
     def _placed(self, host: str) -> None:
         self._may_be_placed = True
