@@ -32,7 +32,7 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
 )
 _OF_THE_LOOP = ("setup", "stepDown")
 _PASSWORD = re.compile(r"(?i)//[^/@]*:[^/@]*@|^https?://([^/@]{16,}@|[^?]*\?)")  # or a token
-_LEAST_LEASE = 5.0
+_LEASES = (2.0, 86_400.0)  # seconds: the least and the most
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
 
 
@@ -132,20 +132,23 @@ def fleet_of(
     settings = loaded.settings.fleet
     if settings.address in (None, NONE):
         return None
-    if settings.lease < _LEAST_LEASE:
-        message = f"fleet.lease: {settings.lease:g} seconds is too short for a network"
-        raise ConfigError(message, f"Take {_LEAST_LEASE:g} or more.")
+    least, most = _LEASES
+    if not least <= settings.lease <= most:
+        what = "short for a network" if settings.lease < least else "long to wait for what is lost"
+        message = f"fleet.lease: {settings.lease:g} seconds is too {what}"
+        raise ConfigError(message, f"Take {least:g} to {most:g}.")
     if command == "none":
         message = "no agent is named, and there is none here to tell which one is meant"
         raise ConfigError(message, "Name one that the machines have: --agent claude")
     address, here = settings.address, True
     if address != LOCAL:
         security_of(address, settings.tls, environ)
-        here = is_loopback(address_of(address).host)
+        place = address_of(address)
+        address, here = str(place), is_loopback(place.host)
     _refuse_submodules(workspace, environ)
     remote = _remote(settings.remote, workspace, environ, here=here)
     told, left = _settings(loaded, command, workspace if address == LOCAL else "")
-    return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
+    return Fleet(address, remote, settings.lease, told, settings.tls or "", left)
 
 
 def _refuse_submodules(workspace: str, environ: Mapping[str, str]) -> None:

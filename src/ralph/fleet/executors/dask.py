@@ -133,7 +133,7 @@ class _Fleet:
 
     def __init__(self, address: str, security: "Security | None") -> None:
         self.slots = 0
-        self._address, self._security = address, security
+        self._place, self._security = address_of(address), security
         self._client: Any = None
         self._workers: tuple[str, ...] = ()
         self._able: dict[str, bool] = {}  # of the workers that have told, whether they have Ralph
@@ -152,10 +152,9 @@ class _Fleet:
             raise ConfigError(
                 "the extra fleet is not installed", "Install ralph-engine[fleet]"
             ) from error
-        place = address_of(self._address)
         try:
             async with asyncio.timeout(_PATIENCE + 1):
-                if why := await is_there(place, self._security):
+                if why := await is_there(self._place, self._security):
                     raise ConnectionError(why)  # Dask would try again and again
                 self._client = await self._new_client()
                 await self._client.run_on_scheduler(relay.about)
@@ -377,7 +376,7 @@ class _Fleet:
 
         kind: Any = distributed.Client
         client = kind(
-            self._address,
+            str(self._place),
             asynchronous=True,
             security=self._security,
             timeout=_PATIENCE,
@@ -397,9 +396,9 @@ class _Fleet:
         )
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
-            return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
+            return ConfigError(f"the scheduler at {self._place} has no Ralph: {said}", remedy)
         remedy = "Start it there: ralph fleet up; or name another: --fleet ADDRESS"
-        return ConfigError(f"no fleet answers at {self._address}: {said}", remedy)
+        return ConfigError(f"no fleet answers at {self._place}: {said}", remedy)
 
     @staticmethod
     def _now() -> float:
