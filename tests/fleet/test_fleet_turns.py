@@ -12,7 +12,19 @@ from ralph.agents.turn_files import NumberedFiles
 from ralph.fleet.coordinator.attempts import Errand
 from ralph.fleet.coordinator.turns import FleetTurns
 from ralph.fleet.place import Fleet
-from ralph.fleet.port import Beat, Done, Event, Failed, Handle, Job, Launched, Lost, Placed, Said
+from ralph.fleet.port import (
+    Beat,
+    CameBack,
+    Done,
+    Event,
+    Failed,
+    Handle,
+    Job,
+    Launched,
+    Lost,
+    Placed,
+    Said,
+)
 from ralph.fleet.trees import fetch_words, make_result, push_words, read_order
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.events import AgentEvent
@@ -46,6 +58,8 @@ class World:
     told: list[str] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     prepared: int = 0
+    lost_ones: set[str] = field(default_factory=set)
+    back: list[Event] = field(default_factory=list)  # what is heard of those
 
     # the executor
     def submit(self, job: Job, *, again: bool = False) -> Job:
@@ -55,13 +69,19 @@ class World:
 
     def events(self, handle: Handle, wait: float) -> Sequence[Event]:
         assert isinstance(handle, Job)
-        return self.machines.pop(0)(self, handle)
+        if handle.key in self.lost_ones:
+            told, self.back = self.back, []
+            return told
+        events = self.machines.pop(0)(self, handle)
+        if events and isinstance(events[-1], Lost):
+            self.lost_ones.add(handle.key)
+        return events
 
     def cancel(self, handle: Handle, cut: Cut) -> None:
         self.cuts.append(cut)
 
     def lost(self, handle: Handle) -> bool:
-        return False
+        return handle.key in self.lost_ones
 
     def slots(self) -> int:
         return 1
@@ -206,6 +226,33 @@ def test_a_lost_attempt_is_fenced_before_the_next_begins(world: World) -> None:
     assert not turn.failed
     assert world.fared() == [(1, "placed"), (1, "lost"), (2, "placed"), (2, "done")]
     assert [sent.attempt for sent in world.sent()] == [1, 2]
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
+
+
+def test_an_old_attempt_that_comes_back_is_recorded_and_ignored(world: World) -> None:
+    gone = says(Placed("one"), Launched("claude"), Lost("nothing was heard for 5s"))
+    world.machines, world.back = [gone, says(Placed("two")), machine()], [CameBack("one")]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    told = [(1, "placed"), (1, "lost"), (2, "placed"), (1, "ignored")]
+    assert world.fared() == [*told, (2, "placed"), (2, "done")]
+    began = Began(0.0, 1, Assignment("T-1"))
+    until = next(n for n, f in enumerate(world.facts) if isinstance(f, Fared) and f.how == "ignored")
+    state = replay((began, *world.facts[: until + 1]))
+    assert (state.trying, state.host) == (world.sent()[1], "two"), "nothing else has changed"
+
+
+def test_what_arrives_while_an_attempt_is_given_up_is_recorded_and_ignored(world: World) -> None:
+    """Its push had left before its lease was over."""
+
+    class Slow(list[Fact]):
+        def append(self, fact: Fact) -> None:
+            super().append(fact)
+            if isinstance(fact, Fared) and fact.how == "lost":
+                machine()(world, world.jobs[0])
+
+    world.machines, world.facts = [says(Lost("nothing was heard")), machine()], Slow()
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.fared()[:2] == [(1, "lost"), (1, "ignored")]
     assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
 
 

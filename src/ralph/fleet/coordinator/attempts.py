@@ -113,6 +113,10 @@ class Attempts:
         assert self.sent is not None, "it has begun"
         self._record(Fared(time.time(), self.sent.attempt, how, host, detail))
 
+    def ignored(self, number: int, host: str, why: str) -> None:
+        """Record that one came back that was given up."""
+        self._record(Fared(time.time(), number, IGNORED, host, why))
+
     def give_up(self, how: str, host: str, detail: str) -> None:
         """Fence an attempt that has no result: nothing of it is believed from here on. That is
         recorded first, so that whoever is killed in between does not bring it back."""
@@ -122,6 +126,9 @@ class Attempts:
             self.fared(IGNORED, host, "what came is no result of its order")
         self.fared(how, host, detail)
         self._remote.forget(there)
+        if late := self._remote.at(self.sent.ref):
+            self.fared(IGNORED, host, "what came when it was given up is not looked at")
+            self._remote.forget(late)
         self.sent = None
 
     def forget(self) -> None:

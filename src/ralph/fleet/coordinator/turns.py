@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from ralph.agents.turn_files import Filing, TurnFiles, private
 from ralph.errors import StateError
@@ -14,7 +15,7 @@ from ralph.fleet.coordinator.attempts import DONE, FAILED, LIST, LOST, PLACED, A
 from ralph.fleet.coordinator.hearing import Hearing
 from ralph.fleet.messages import is_number
 from ralph.fleet.place import Fleet
-from ralph.fleet.port import Event, Failed, Lost
+from ralph.fleet.port import CameBack, Event, Failed, Handle, Lost
 from ralph.fleet.trees import Remote, ResultFound, read_order
 from ralph.git.checkpoint.work import Work
 from ralph.git.repository import NOTHING, with_records
@@ -61,6 +62,7 @@ class FleetTurns:
         self._prepare = prepare
         self._watch: Watch = lambda _: None
         self._in_turn = self._may_be_placed = False
+        self._strays: dict[int, Handle] = {}  # attempts that were lost, by number
         self._queued = 0.0  # seconds of this turn in which no machine had it
         self._missing = (0.0, 0.0)  # since when the remote is, and until when it was
 
@@ -101,8 +103,10 @@ class FleetTurns:
             last: Event = Failed("its ref is taken", passes=True)
             if self._begun(order):
                 handle = self._executor.submit(attempts.job(), again=attempts.again)
-                last = hearing.follow(handle, self._watch, check)
+                last = hearing.follow(handle, self._watch, partial(self._look, check))
                 self._queued = hearing.queued
+                if isinstance(last, Lost) and attempts.sent is not None:
+                    self._strays[attempts.sent.attempt] = handle
             found = attempts.found()
             if found is not None:
                 return _paid(self._ended(found, files, hearing.host), spent)
@@ -133,6 +137,16 @@ class FleetTurns:
             self._attempts.again = True
             self._watch = lambda pulse: watch(pulse) or cut
             return True
+
+    def _look(self, check: Callable[[], None]) -> None:
+        """What is to be looked at all the time while an attempt is under way."""
+        check()
+        for number, handle in [*self._strays.items()]:
+            for event in self._executor.events(handle, 0.0):
+                if isinstance(event, CameBack):
+                    del self._strays[number]
+                    why = "it was given up, and is heard again"
+                    self._attempts.ignored(number, event.host, why)
 
     def _placed(self, host: str) -> None:
         self._may_be_placed = True

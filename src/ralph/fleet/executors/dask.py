@@ -30,6 +30,7 @@ _LATE = 0.5  # the same at most: how late a cut, a pulse or the agent's words ma
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
 _LOOKS = 10  # for another incarnation, when an attempt has ended
+_REMEMBERED = 600.0  # seconds for which a machine tells of an attempt that nobody has asked for
 _REACHED = 1.0  # for a machine to say that it does not know a new attempt
 
 
@@ -209,6 +210,7 @@ class _Fleet:
         finally:
             self._followed.discard(one)
             _forget(one)
+        await self._hear_again(one)
 
     async def _step(self, one: _Sent) -> bool:
         """One look at an attempt; True if there was news."""
@@ -274,6 +276,16 @@ class _Fleet:
                 return
             self._stirred.set()
             await asyncio.sleep(2 * _SOON)
+
+    async def _hear_again(self, one: _Sent) -> None:
+        """Hear of it once more if it was lost and comes back: where it was, or as a new worker."""
+        end, known = self._now() + _REMEMBERED, {*self._workers} - {one.place}
+        look = text_of({"key": one.key, "since": 0})
+        while one.may_come_back and self._now() < end and not self._closed:
+            places = {one.place, *self._workers} - known - {""}
+            for answer in await asyncio.gather(*(self._say(at, look, _REACHED) for at in places)):
+                one.heard(answer or {})
+            await asyncio.sleep(_SEARCH)
 
     async def _judge(self, place: str) -> None:
         """Whether a worker has Ralph. One that has not ends when it is given an attempt."""

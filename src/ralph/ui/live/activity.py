@@ -88,6 +88,8 @@ class Activity:
                 case facts.Began():
                     self._turn_began = self._clock()
                     self._do("starting the agent", "turn")
+                case facts.Fared(how="ignored"):
+                    pass  # it is not the one under way
                 case facts.Resumed() | facts.Sent() | facts.Fared():
                     self._do(_under_way(fact), "step")
                 case facts.Launching(role=Role.MESSAGE):
