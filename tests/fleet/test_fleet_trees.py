@@ -116,6 +116,15 @@ def test_a_push_whose_answer_was_lost_has_succeeded(here: WorkTree, remote: Remo
     assert remote.put(REF, order)
 
 
+def test_a_remote_that_wants_no_such_ref_says_so(here: WorkTree, remote: Remote) -> None:
+    hook = Path(remote.url) / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no such refs here\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(StateError, match="pre-receive hook declined"):
+        remote.put(REF, ordered(here))
+
+
 def test_refs_are_found_by_their_run(here: WorkTree, remote: Remote) -> None:
     order = ordered(here)
     for ref in (REF, f"{REF}0", "refs/ralph/other/T/1"):

@@ -229,9 +229,9 @@ class Remote:
         """Let a ref be at a commit; False if it was not where it was expected."""
         while True:
             done = self._repository.run(*push_words(self.url, ref, commit, expected))
-            if done.code == 0 or self.at(ref).get(ref) == commit:  # only the answer was lost
-                return True
-            if "stale info" in done.said or "rejected" in done.said:
+            if done.code == 0 or (there := self.at(ref).get(ref, "")) == commit:
+                return True  # perhaps only the answer was lost
+            if there != expected:
                 return False
             self._wait(_unreachable(self.url, done))
 
