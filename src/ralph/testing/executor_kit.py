@@ -333,13 +333,14 @@ def lost(bench: Bench) -> None:
 
 def lost_to_another(bench: Bench) -> None:
     """Whoever goes on begins nothing beside what may live at a machine that is not heard."""
-    if bench.lose is None:
+    lose = bench.lose
+    if lose is None:
         raise NotApplicable("this bench cannot lose a machine")
     bench = replace(bench, lease=2.0)
     job = bench.job({"launch": "claude"}, WORK)
     with bench.executor() as executor:
         until(executor, executor.submit(job), Launched)
-        bench.lose(job)
+        lose(job)
     with bench.executor() as another:
         handle = another.submit(job, again=True)
         deadline = time.monotonic() + 2 * bench.lease
