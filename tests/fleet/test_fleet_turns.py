@@ -489,3 +489,14 @@ def test_what_was_cut_while_the_remote_was_away_is_settled_without_it(world: Wor
     turns.take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
     assert turns.land(1, 5.0, keep=False) == Landed(5.0, kept=False)
     turns.clear()
+
+
+def test_a_fleet_without_machines_is_told_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = iter([1, 0])
+    monkeypatch.setattr("ralph.fleet.coordinator.hearing._ALONE", 0.0)
+    monkeypatch.setattr(World, "slots", lambda _: next(slots))
+    world.machines = [says(), says(), says(), says(Placed("one")), says(), machine()]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.told == ["The fleet has no machine now, or is not reached. It is waited for."]

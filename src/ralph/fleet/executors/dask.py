@@ -356,7 +356,7 @@ class _Fleet:
                 if self._now() >= self._next_count:
                     await self._count()
             except Exception:  # noqa: BLE001  it is away, and comes back or not
-                self._where = {}
+                self._where, self.slots, self._next_count = {}, 0, 0.0
             sought = [one for one in self._followed if not one.is_found]
             for one in sought:
                 if _name(one) in self._where:
