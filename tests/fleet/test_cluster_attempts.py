@@ -116,6 +116,7 @@ def test_no_agent_outlives_its_fleet(up: Up, run: Run, number: int) -> None:
     assert code == (0 if number == signal.SIGINT else -signal.SIGKILL)
     until(run.no_agent)
     until(up.is_gone)
+    assert len(run.lives()) == 1, "it was begun again by what ends"
 
 
 def test_no_agent_outlives_its_worker(up: Up, run: Run) -> None:
