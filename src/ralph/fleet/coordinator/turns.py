@@ -34,7 +34,6 @@ _PATIENCE = 600.0
 _MOST_FAILED = 3  # attempts in a row that no machine could make
 _MOST_LOST = 8  # in a row, with the machine that made it
 _YEAR = 366 * 24 * 3600.0  # seconds
-_LONGEST = 64 * 1024  # characters of what a turn says
 
 
 class FleetTurns:
@@ -276,8 +275,7 @@ def _why(last: Event) -> str:
 
 
 def _believable(turn: Turn) -> Turn:
-    """A turn as another machine tells it: sums that can be added, times that can be waited for, and
-    words of a bounded size."""
+    """A turn as another machine tells it: sums that can be added, times that can be waited for."""
     cost, usage, failure = turn.cost_usd, turn.usage, turn.failure
     if cost is not None and not _is_sum(cost):
         cost = None
@@ -300,8 +298,6 @@ def _believable(turn: Turn) -> Turn:
         unknown=unknown,
         exit_code=turn.exit_code if _is_sum(abs(turn.exit_code or 0)) else 1,
         seconds=turn.seconds if _is_sum(turn.seconds) else 0.0,
-        text=turn.text[-_LONGEST:],
-        stderr=turn.stderr[-4096:],
     )
 
 
