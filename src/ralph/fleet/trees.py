@@ -1,7 +1,7 @@
 """Orders and results as commits: how a turn goes to another machine, and comes back (ADR 47).
 
     order   order.json, work/ (the files), list (.ralph/tasks.jsonl); on top of the task's HEAD
-    result  result.json (facts, 64 KB), stream, work/, list; on top of the order, and of the agent's HEAD
+    result  result.json (facts; 64 KB), stream, work/, list; on the order, and on the agent's HEAD
 
 Both are at one ref. The result replaces the order by compare-and-swap, so whoever deletes the ref
 has fenced the attempt: nothing of it can arrive any more.
