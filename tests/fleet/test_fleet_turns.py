@@ -276,6 +276,17 @@ def test_an_attempt_that_was_given_up_is_never_taken_up_again(world: World) -> N
         assert state.spent.uncounted == given_up, "nobody knows what its agent has cost"
 
 
+def test_what_was_given_up_and_not_fenced_is_fenced_before_the_next(world: World) -> None:
+    """Its machine may come back, and push. An earlier worker may have had attempts, too."""
+    head = git(world.there, "rev-parse", "HEAD")
+    for number in (1, 3):
+        git(world.there, *push_words(str(world.remote), f"refs/ralph/{RUN}/T-1/{number}", head))
+    git(world.there, *push_words(str(world.remote), f"refs/ralph/{RUN}/T-11/1", head))
+    world.machines = [machine()]
+    assert not world.turns(1).take_turn(ORDER, quiet).failed
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/4", f"refs/ralph/{RUN}/T-11/1"]
+
+
 def test_whoever_is_killed_while_an_attempt_is_given_up_has_not_fenced_it_yet(
     world: World,
 ) -> None:

@@ -41,7 +41,12 @@ _MOST = {  # bytes of the parts of a result; more would be taken into memory all
 
 def ref_of(run: str, task: str, attempt: int) -> str:
     """Where an attempt is, on the remote."""
-    return f"{REFS}{run}/{slug(task)}/{attempt}"
+    return f"{refs_of(run, task)}/{attempt}"
+
+
+def refs_of(run: str, task: str) -> str:
+    """Where all attempts of a task are."""
+    return f"{REFS}{run}/{slug(task)}"
 
 
 @value

@@ -8,7 +8,7 @@ from contextlib import suppress
 from ralph import __version__
 from ralph.files.safe_open import open_regular
 from ralph.fleet.port import Job
-from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_of
+from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_of, refs_of
 from ralph.git.checkpoint.work import Work
 from ralph.git.repository import with_records
 from ralph.kernel.facts import Ended, Fared, Sent
@@ -71,9 +71,12 @@ class Attempts:
             inside="" if inside == "." else inside,
         )
         run, task = self._errand.run, self._errand.task
-        self._number += 1
-        while self._remote.at(ref := ref_of(run, task, self._number)):
-            self._number += 1  # an earlier worker of this run had the task
+        # Those of an earlier worker, and of one who was killed before the ref was gone.
+        old = self._remote.at(refs_of(run, task))
+        self._remote.forget(old)
+        numbers = (int(at) for at in map(os.path.basename, old) if at.isdecimal())
+        self._number = max((self._number, *numbers)) + 1
+        ref = ref_of(run, task, self._number)
         self._result = None
         sent = Sent(time.time(), self._number, ref, commit, self._errand.lease)
         self._record(sent)
