@@ -122,9 +122,31 @@ def test_no_agent_outlives_its_fleet(up: Up, run: Run, number: int) -> None:
     assert code == (0 if number == signal.SIGINT else -signal.SIGKILL)
     until(run.no_agent)
     until(up.is_gone)
+    assert len(run.lives()) == 1, "it was begun again by what ends"
 
 
 @pytest.mark.slow
 def test_no_agent_outlives_its_worker(up: Up, run: Run) -> None:
     os.kill(up.members()[1], signal.SIGKILL)
     until(run.no_agent)
+
+
+def test_a_run_goes_on_where_its_fleet_is_by_now(tmp_path: Path, up: Up, repo: Path) -> None:
+    """Another `ralph fleet up` has another address."""
+    (repo / ".ralph").mkdir(exist_ok=True)
+    (repo / ".ralph" / "settings.json").write_text('{"fleet": {"lease": 2}}')
+    run = Run(tmp_path, repo, up.address)
+    run.process.kill()
+    run.process.wait()
+    up.end(signal.SIGINT)
+    until(run.no_agent)
+    (tmp_path / "go").touch()
+    gone = ralph("resume", "-C", str(repo))
+    assert f"no fleet answers at {up.address}" in gone.stderr
+    for nowhere in ("none", "local"):
+        refused = ralph("resume", "--fleet", nowhere, "-C", str(repo))
+        assert (refused.returncode, "stays where" in refused.stderr) == (2, True)
+    other = Up(tmp_path / "other")
+    done = ralph("resume", "--fleet", other.address, "-C", str(repo))
+    assert done.returncode == 0, done.stderr
+    assert len(run.lives()) == 2

@@ -19,7 +19,7 @@ from ralph.errors import ConfigError
 from ralph.fleet.executors.dask import DaskExecutor
 from ralph.fleet.machine import relay
 from ralph.fleet.messages import job_text
-from ralph.fleet.port import Away, Done, Failed, Launched, Lost, Placed, Said
+from ralph.fleet.port import Away, CameBack, Done, Failed, Launched, Lost, Placed, Said
 from ralph.testing.executor_kit import CUT, WORK, Bench, Step, said, until, whole
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what Dask itself warns of
@@ -58,6 +58,17 @@ def test_an_attempt_of_a_lost_worker_is_not_begun_again(cluster: Cluster, bench:
         for number in (2, 3):  # so the slots are free
             job = bench.job({"done": "c2"}, attempt=number)
             assert whole(executor, executor.submit(job))[-1] == Done("c2")
+
+
+def test_a_lost_worker_that_comes_back_is_heard(cluster: Cluster, bench: Bench) -> None:
+    with bench.executor() as executor:
+        handle = executor.submit(bench.job({"launch": "claude"}, WORK))
+        until(executor, handle, Launched)
+        cluster.stop_workers()
+        until(executor, handle, Lost)
+        cluster.mend()
+        assert isinstance(until(executor, handle, CameBack)[-1], CameBack)
+        assert executor.lost(handle)
 
 
 @pytest.mark.slow

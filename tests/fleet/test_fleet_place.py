@@ -45,6 +45,15 @@ def test_there_is_none_unless_somebody_names_one(project: Path) -> None:
     assert fleet_of(none, str(project), os.environ, "claude") is None
 
 
+def test_an_address_is_written_in_one_way(project: Path) -> None:
+    """Dask knows no TCP://, and takes a `/` for a part of the port."""
+    for said in (f"{HERE}/", HERE.replace("tcp", "TCP"), f" {HERE}"):
+        loaded = load(str(project), {"fleet.address": (said, "--fleet")})
+        found = fleet_of(loaded, str(project), os.environ, "claude")
+        assert found is not None
+        assert found.address == HERE
+
+
 def test_on_this_machine_the_repository_itself_is_the_remote(project: Path) -> None:
     git(project, "remote", "add", "origin", "https://forge.test/acme/shop")
     found = fleet(project)
@@ -96,7 +105,8 @@ def test_people_are_told_what_does_not_travel(project: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"fleet": {"lease": 2}}, "too short"),
+        ({"fleet": {"lease": 1.9}}, "too short"),
+        ({"fleet": {"lease": 1e7}}, "too long"),
         ({"fleet": {"remote": "https://me:pass@forge.test/shop"}}, "holds a password"),
         ({"fleet": {"remote": f"https://ghp_{'a1' * 18}@forge.test/shop"}}, "holds a password"),
         ({"fleet": {"remote": f"HTTPS://{'deadbeef' * 5}@forge.test/shop"}}, "holds a password"),

@@ -18,7 +18,7 @@ from ralph.fleet.trees import (
     ref_of,
 )
 from ralph.git.checkpoint.checkpoint import WorkTree
-from ralph.kernel.facts import Ended
+from ralph.kernel.facts import Ended, Landed
 from ralph.kernel.turn import Order, Role, Turn
 
 ORDER = Order("Do it.\n\udcff ü", 3, Role.WORK, 1.5, 1)
@@ -89,6 +89,33 @@ def test_an_order_and_its_result_travel(
     assert here.repository.ask("cat-file", "blob", back.stream) == b"\r\nas it is\n"
 
 
+@pytest.mark.parametrize("text", ["x" * 65_536, "\u20ac" * 65_536, "x" * 1000])
+def test_a_result_has_64_kb_of_json(
+    here: WorkTree, there: WorkTree, remote: Remote, tmp_path: Path, text: str
+) -> None:
+    """Whatever the agent has said, and however many paths could not be carried."""
+    (tmp_path / "stream").write_bytes(b"")
+    paths = tuple(f"a/long/way/to/{number}" for number in range(20_000))
+    landed, ended = Landed(1.0, kept=True, spared=paths), Ended(2.0, Turn(text=text, cost_usd=0.5))
+    order = ordered(here)
+    there.repository.ask("fetch", "--quiet", here.workspace, order)
+    made = make_result(
+        there.repository,
+        order,
+        head=there.head(),
+        work=there.tree(),
+        task_list=None,
+        facts=(landed, ended),
+        stream=str(tmp_path / "stream"),
+    )
+    assert len(there.repository.ask("cat-file", "blob", f"{made}:result.json")) <= 65_536
+    told = read_result(there.repository, made, order).facts
+    assert isinstance(told[-1], Ended)
+    assert told[-1].turn.cost_usd == 0.5
+    assert text.endswith(told[-1].turn.text)
+    assert told[-1].turn.text
+
+
 def test_an_attempt_that_is_fenced_brings_nothing(
     here: WorkTree, there: WorkTree, remote: Remote, tmp_path: Path
 ) -> None:
@@ -114,6 +141,15 @@ def test_a_push_whose_answer_was_lost_has_succeeded(here: WorkTree, remote: Remo
     order = ordered(here)
     assert remote.put(REF, order)
     assert remote.put(REF, order)
+
+
+def test_a_remote_that_wants_no_such_ref_says_so(here: WorkTree, remote: Remote) -> None:
+    hook = Path(remote.url) / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no such refs here\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(StateError, match="pre-receive hook declined"):
+        remote.put(REF, ordered(here))
 
 
 def test_refs_are_found_by_their_run(here: WorkTree, remote: Remote) -> None:

@@ -13,7 +13,19 @@ from ralph.agents.turn_files import NumberedFiles
 from ralph.fleet.coordinator.attempts import Errand
 from ralph.fleet.coordinator.turns import FleetTurns
 from ralph.fleet.place import Fleet
-from ralph.fleet.port import Beat, Done, Event, Failed, Handle, Job, Launched, Lost, Placed, Said
+from ralph.fleet.port import (
+    Beat,
+    CameBack,
+    Done,
+    Event,
+    Failed,
+    Handle,
+    Job,
+    Launched,
+    Lost,
+    Placed,
+    Said,
+)
 from ralph.fleet.trees import fetch_words, make_result, push_words, read_order
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.kernel.events import AgentEvent
@@ -47,6 +59,8 @@ class World:
     told: list[str] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     prepared: int = 0
+    lost_ones: set[str] = field(default_factory=set)
+    back: list[Event] = field(default_factory=list)  # what is heard of those
 
     # the executor
     def submit(self, job: Job, *, again: bool = False) -> Job:
@@ -56,13 +70,19 @@ class World:
 
     def events(self, handle: Handle, wait: float) -> Sequence[Event]:
         assert isinstance(handle, Job)
-        return self.machines.pop(0)(self, handle)
+        if handle.key in self.lost_ones:
+            told, self.back = self.back, []
+            return told
+        events = self.machines.pop(0)(self, handle)
+        if events and isinstance(events[-1], Lost):
+            self.lost_ones.add(handle.key)
+        return events
 
     def cancel(self, handle: Handle, cut: Cut) -> None:
         self.cuts.append(cut)
 
     def lost(self, handle: Handle) -> bool:
-        return False
+        return handle.key in self.lost_ones
 
     def slots(self) -> int:
         return 1
@@ -226,6 +246,33 @@ def test_a_lost_attempt_is_fenced_before_the_next_begins(world: World) -> None:
     assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
 
 
+def test_an_old_attempt_that_comes_back_is_recorded_and_ignored(world: World) -> None:
+    gone = says(Placed("one"), Launched("claude"), Lost("nothing was heard for 5s"))
+    world.machines, world.back = [gone, says(Placed("two")), machine()], [CameBack("one")]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    told = [(1, "placed"), (1, "lost"), (2, "placed"), (1, "ignored")]
+    assert world.fared() == [*told, (2, "placed"), (2, "done")]
+    began = Began(0.0, 1, Assignment("T-1"))
+    hows = [fact.how if isinstance(fact, Fared) else "" for fact in world.facts]
+    state = replay((began, *world.facts[: hows.index("ignored") + 1]))
+    assert (state.trying, state.host) == (world.sent()[1], "two"), "nothing else has changed"
+
+
+def test_what_arrives_while_an_attempt_is_given_up_is_recorded_and_ignored(world: World) -> None:
+    """Its push had left before its lease was over."""
+
+    class Slow(list[Fact]):
+        def append(self, fact: Fact) -> None:
+            super().append(fact)
+            if isinstance(fact, Fared) and fact.how == "lost":
+                machine()(world, world.jobs[0])
+
+    world.machines, world.facts = [says(Lost("nothing was heard")), machine()], Slow()
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.fared()[:2] == [(1, "lost"), (1, "ignored")]
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/2"]
+
+
 def test_an_attempt_that_was_given_up_is_never_taken_up_again(world: World) -> None:
     """Also by whoever goes on after a kill: its machine may wake up, and push to a ref that is
     there again."""
@@ -244,6 +291,17 @@ def test_an_attempt_that_was_given_up_is_never_taken_up_again(world: World) -> N
         trying = state.trying.attempt if state.trying else None
         assert trying == (None if given_up and newest == 1 else newest)
         assert state.spent.uncounted == given_up, "nobody knows what its agent has cost"
+
+
+def test_what_was_given_up_and_not_fenced_is_fenced_before_the_next(world: World) -> None:
+    """Its machine may come back, and push. An earlier worker may have had attempts, too."""
+    head = git(world.there, "rev-parse", "HEAD")
+    for number in (1, 3):
+        git(world.there, *push_words(str(world.remote), f"refs/ralph/{RUN}/T-1/{number}", head))
+    git(world.there, *push_words(str(world.remote), f"refs/ralph/{RUN}/T-11/1", head))
+    world.machines = [machine()]
+    assert not world.turns(1).take_turn(ORDER, quiet).failed
+    assert world.refs() == [f"refs/ralph/{RUN}/T-1/4", f"refs/ralph/{RUN}/T-11/1"]
 
 
 def test_whoever_is_killed_while_an_attempt_is_given_up_has_not_fenced_it_yet(
@@ -421,8 +479,9 @@ def test_whoever_asks_once_need_not_wait_for_a_remote_where_nothing_is_begun(
 
     world.remote.rename(world.remote.with_name("away.git"))
     world.turns().take_turn(ORDER, watch)
+    world.machines = [says(Failed("asked to stop"))]
     world.turns(1, Sent(1.0, 1, f"refs/ralph/{RUN}/T-1/1", "a" * 40)).take_turn(ORDER, watch)
-    assert seen == [False, True]
+    assert seen == [False, True, True]
     assert all("\n" not in told and ".." not in told.partition(": ")[2] for told in world.told)
 
 
@@ -432,12 +491,40 @@ def test_a_turn_can_be_cut_while_the_remote_is_away(world: World) -> None:
     assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
 
 
+def test_what_may_be_under_way_is_ended_by_whoever_is_cut_while_the_remote_is_away(
+    world: World,
+) -> None:
+    """An earlier process has sent it: whoever goes on later begins the next one at once."""
+    world.remote.rename(world.remote.with_name("away.git"))
+    ends = Failed("asked to stop", passes=False)
+    world.machines = [says(), says(Placed("one"), Launched("claude")), says(), says(ends)]
+    sent = Sent(1.0, 1, f"refs/ralph/{RUN}/T-1/1", "a" * 40)
+    turn = world.turns(1, sent).take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
+    assert (turn.ending, turn.why) == (Ending.CUT, "asked to stop")
+    assert [job.attempt for job in world.jobs] == [1]
+    assert world.again == [True]
+    assert world.cuts == [Cut("asked to stop", 5.0)]
+    assert world.machines == [], "it was heard to its end"
+
+
 def test_what_was_cut_while_the_remote_was_away_is_settled_without_it(world: World) -> None:
     """Whoever asks to stop twice is not told of a network."""
     world.machines = [machine()]
     world.turns().take_turn(ORDER, quiet)
     world.remote.rename(world.remote.with_name("away.git"))
+    world.machines = [says(Failed("nobody has it", passes=True))]
     turns = world.turns(1, world.sent()[-1])
     turns.take_turn(ORDER, lambda _: Cut("asked to stop", 5.0))
     assert turns.land(1, 5.0, keep=False) == Landed(5.0, kept=False)
     turns.clear()
+
+
+def test_a_fleet_without_machines_is_told_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = iter([1, 0])
+    monkeypatch.setattr("ralph.fleet.coordinator.hearing._ALONE", 0.0)
+    monkeypatch.setattr(World, "slots", lambda _: next(slots))
+    world.machines = [says(), says(), says(), says(Placed("one")), says(), machine()]
+    assert not world.turns().take_turn(ORDER, quiet).failed
+    assert world.told == ["The fleet has no machine now, or is not reached. It is waited for."]

@@ -12,6 +12,7 @@ from ralph.fleet.port import (
     LAST,
     Away,
     Beat,
+    CameBack,
     Done,
     Event,
     Failed,
@@ -173,6 +174,21 @@ def test_silence_is_told_and_then_lost() -> None:
     [lost] = following.silent(14.1 + LEASE)
     assert isinstance(lost, Lost)
     assert "build7" in lost.why
+
+
+def test_what_was_lost_and_is_heard_again_is_told_once() -> None:
+    following = fresh()
+    following.heard(answer("waiting"), 0.0)
+    following.request()
+    following.heard(answer(), 1.0)
+    assert isinstance(following.silent(2 * LEASE)[-1], Lost)
+    assert following.heard(answer(incarnation="B"), 2 * LEASE) == [], "another one"
+    assert following.heard({"known": False, "stamp": 1.0}, 2 * LEASE) == []
+    assert following.heard(answer("ended", 1500.0, result={"commit": "c"}), 2 * LEASE) == [
+        CameBack("build7")
+    ]
+    assert following.heard(answer(stamp=1600.0), 2 * LEASE) == []
+    assert isinstance(following.ended, Lost)
 
 
 def test_a_cut_is_said_until_the_end_and_the_shortest_grace_counts() -> None:

@@ -226,6 +226,8 @@ def test_another_version_is_refused_with_what_to_install(machine: Machine) -> No
     assert __version__ in answer["refused"]["why"]
     assert "ralph-engine[fleet]==9.9.9" in answer["refused"]["remedy"]
     assert not answer["refused"]["passes"]
+    answer = json.loads(relay.job(json.dumps({**job, "schema": 9})))
+    assert "of kind 9 and not 1" in answer["refused"]["why"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 70_000, '{"version": 3}'])

@@ -24,8 +24,10 @@ from ralph.kernel.facts import (
     Decided,
     Ended,
     Fact,
+    Fared,
     Launching,
     Resumed,
+    Sent,
     Settled,
     Step,
 )
@@ -212,3 +214,11 @@ def test_what_an_agent_says_is_one_clean_line_without_secrets() -> None:
     """ADR 13: key-shaped values are redacted from everything people read."""
     tool = ToolStart("1", "Bash", f"\x1b[2Jecho \\\n\t {KEY}\u202e")
     assert Watched(tool).words() == "Bash(echo \\ [redacted]) 0s"
+
+
+def test_an_old_attempt_that_comes_back_is_not_what_goes_on() -> None:
+    sent = Sent(NOW, 2, "refs/ralph/r/T-1/2", "a" * 40)
+    watched = Watched(BEGAN, sent, Fared(NOW, 2, "placed", "build-7"))
+    before = watched.words()
+    watched.see(Fared(NOW, 1, "ignored", "build-6"))
+    assert watched.words() == before

@@ -34,7 +34,7 @@ _NEEDED = (  # settings of a turn; the others are judged where the run is
 )
 _OF_THE_LOOP = ("setup", "stepDown")
 _PASSWORD = re.compile(r"(?i)//[^/@]*:[^/@]*@|^https?://([^/@]{16,}@|[^?]*\?)")  # or a token
-_LEAST_LEASE = 5.0
+_LEASES = (2.0, 86_400.0)  # seconds: the least and the most
 _LARGEST = MOST_BYTES // 2  # of the settings; the rest of a job is small
 
 
@@ -147,18 +147,21 @@ def fleet_of(
     settings = loaded.settings.fleet
     if settings.address in (None, NONE):
         return None
-    if settings.lease < _LEAST_LEASE:
-        message = f"fleet.lease: {settings.lease:g} s is too short for a network"
-        raise ConfigError(message, f"Take {_LEAST_LEASE:g} s or more.")
+    least, most = _LEASES
+    if not least <= settings.lease <= most:
+        what = "short for a network" if settings.lease < least else "long to wait for what is lost"
+        message = f"fleet.lease: {settings.lease:g} s is too {what}"
+        raise ConfigError(message, f"Take {least:g} to {most:g} s.")
     if command == "none":
         message = "no agent is named, and there is none here to tell which one is meant"
         raise ConfigError(message, "Name one that the machines have: --agent claude")
     address = settings.address
     if address != LOCAL:
         security_of(address, settings.tls, environ)
+        address = str(address_of(address))
     remote = remote_of(loaded, workspace, environ)
     told, left = _settings(loaded, command, workspace if address == LOCAL else "")
-    return Fleet(settings.address, remote, settings.lease, told, settings.tls or "", left)
+    return Fleet(address, remote, settings.lease, told, settings.tls or "", left)
 
 
 def remote_of(loaded: "Loaded", workspace: str, environ: Mapping[str, str]) -> str:

@@ -93,8 +93,15 @@ class Lost:
     why: str
 
 
-Event = Placed | Launched | Said | Beat | Away | Done | Failed | Lost
-LAST = (Done, Failed, Lost)  # one of these ends every attempt, once
+@value
+class CameBack:
+    """One that was lost is heard again. Nothing of it is believed."""
+
+    host: str
+
+
+Event = Placed | Launched | Said | Beat | Away | Done | Failed | Lost | CameBack
+LAST = (Done, Failed, Lost)  # one of these ends every attempt, once; what was lost may come back
 
 
 class Handle(Protocol):

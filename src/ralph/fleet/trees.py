@@ -1,7 +1,7 @@
 """Orders and results as commits: how a turn goes to another machine, and comes back (ADR 47).
 
     order   order.json, work/ (the files), list (.ralph/tasks.jsonl); on top of the task's HEAD
-    result  result.json (facts), stream, work/, list; on top of the order, and of the agent's HEAD
+    result  result.json (facts; 64 KB), stream, work/, list; on the order, and on the agent's HEAD
 
 Both are at one ref. The result replaces the order by compare-and-swap, so whoever deletes the ref
 has fenced the attempt: nothing of it can arrive any more.
@@ -19,6 +19,7 @@ import msgspec
 
 from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
+from ralph.fleet.port import MOST_BYTES
 from ralph.git.branch import slug
 from ralph.git.remote import last_line
 from ralph.git.repository import GitResult, Repository
@@ -32,7 +33,7 @@ _TOLD = {"ended": Ended, "landed": Landed}
 _BLOB, _TREE = ("100644", "blob"), ("040000", "tree")
 _ORDER, _RESULT, _STREAM, _WORK, _LIST = "order.json", "result.json", "stream", "work", "list"
 _MOST = {  # bytes of the parts of a result; more would be taken into memory all the same
-    _RESULT: 8 * 1024 * 1024,
+    _RESULT: MOST_BYTES,
     _LIST: 64 * 1024 * 1024,
     _STREAM: 2 * MOST_SAVED,
 }
@@ -40,7 +41,12 @@ _MOST = {  # bytes of the parts of a result; more would be taken into memory all
 
 def ref_of(run: str, task: str, attempt: int) -> str:
     """Where an attempt is, on the remote."""
-    return f"{REFS}{run}/{slug(task)}/{attempt}"
+    return f"{refs_of(run, task)}/{attempt}"
+
+
+def refs_of(run: str, task: str) -> str:
+    """Where all attempts of a task are."""
+    return f"{REFS}{run}/{slug(task)}"
 
 
 @value
@@ -122,13 +128,28 @@ def make_result(
 ) -> str:
     """The commit of a result; `stream` is a file."""
     files = {
-        _RESULT: _blob(repository, _json([encode(fact) for fact in facts])),
+        _RESULT: _blob(repository, _told([encode(fact) for fact in facts])),
         _STREAM: (*_BLOB, repository.identifier("hash-object", "-w", "--no-filters", stream)),
         _WORK: (*_TREE, work),
     }
     if task_list is not None:
         files[_LIST] = _blob(repository, task_list)
     return repository.commit(_tree(repository, files), [order, head], "a result")
+
+
+def _told(facts: list[Any]) -> bytes:
+    """Facts as JSON of at most MOST_BYTES. All that the agent has said is in the stream."""
+    texts = (_json(_cut(facts, most)) for most in (MOST_BYTES, *(1 << n for n in range(15, 3, -1))))
+    return next(text for text in texts if len(text) <= MOST_BYTES)
+
+
+def _cut(told: Any, most: int) -> Any:  # noqa: ANN401  JSON
+    """The same with the ends of texts, and the beginnings of lists."""
+    if isinstance(told, str):
+        return told[-most:]
+    if isinstance(told, list):
+        return [_cut(each, most) for each in told[:most]]
+    return {n: _cut(each, most) for n, each in told.items()} if isinstance(told, dict) else told
 
 
 def read_result(repository: Repository, commit: str, order: str) -> ResultFound:
@@ -229,9 +250,9 @@ class Remote:
         """Let a ref be at a commit; False if it was not where it was expected."""
         while True:
             done = self._repository.run(*push_words(self.url, ref, commit, expected))
-            if done.code == 0 or self.at(ref).get(ref) == commit:  # only the answer was lost
-                return True
-            if "stale info" in done.said or "rejected" in done.said:
+            if done.code == 0 or (there := self.at(ref).get(ref, "")) == commit:
+                return True  # perhaps only the answer was lost
+            if there != expected:
                 return False
             self._wait(_unreachable(self.url, done))
 

@@ -261,10 +261,12 @@ def _noted(
 
 
 def _fared(state: RunState, fact: facts.Fared) -> RunState:
-    """An attempt that was given up is never taken up again. If its agent was started, what it cost
-    is not known."""
+    """An attempt that was given up is never taken up again, also if it comes back. If its agent was
+    started, what it cost is not known."""
+    if state.attempt is None or state.attempt.attempt != fact.attempt:
+        return state
     state = replace(state, host=fact.host if fact.how == "placed" else "")
-    if not fact.is_given_up or state.attempt is None or state.attempt.attempt != fact.attempt:
+    if not fact.is_given_up:
         return state
     spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
     return replace(state, attempt=None, launched=False, spent=spent)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ralph.errors import RalphError, StateError
+from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import write_atomically, writing_state
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Changed = tuple[tuple[str, str, str], ...]  # as in Resumed
 
 PLAN = "plan.json"  # in a run's directory
+FLEET_NOW = "fleet_now"  # in the flags of an invocation: where the fleet of a run is by now
 RAISED = "ralph resume"  # the origin of settings that a person has raised since the run began
 
 
@@ -72,11 +73,27 @@ def plan_again(
     from ralph.kernel.value import replace
     from ralph.runner.plan import loop_named
 
-    with _reading(past.directory) as kept:
+    with _reading(past.directory) as before:
+        kept = _moved(before, past, invocation)
         loaded, changed = settings_now(kept, past, invocation.workspace, raised)
         plan = loop_named(kept["loop"]).again(invocation, loaded, kept["work"], past)
         branch = kept["branch"] and WorkBranch(**kept["branch"])
         return replace(plan, raised=tuple(raised.items()), changed=changed, branch=branch)
+
+
+def _moved(kept: Mapping[str, Any], past: "Past", invocation: "Invocation") -> Mapping[str, Any]:
+    """What was kept, with the fleet where somebody says that it is now. A run whose turns are taken
+    on this machine takes up no fleet, and none leaves its fleet for that: agents may live there."""
+    address = invocation.flags.get(FLEET_NOW)
+    if address is None:
+        return kept
+    before = settings_now(kept, past, invocation.workspace)[0].settings.fleet.address
+    here = (None, "none", "local")
+    if kept["loop"] != "backlog" or before in here or address in here:
+        message = f"run {os.path.basename(past.directory)} stays where its turns are taken"
+        where = "this machine" if before in here else f"the fleet at {before}, or where that is now"
+        raise ConfigError(message, f"That is {where}. For another place start a new run.")
+    return {**kept, "said": {**kept["said"], "--fleet": {"fleet": {"address": address}}}}
 
 
 def settings_again(past: "Past", workspace: str) -> "tuple[Loaded, Changed]":

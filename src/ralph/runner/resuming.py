@@ -18,7 +18,7 @@ from ralph.kernel.verdict import Boundary, Reason, Stop
 from ralph.processes.signals import SignalFiles
 from ralph.runner.carry_out import carried_out, locked
 from ralph.runner.invocation import Invocation, Raise
-from ralph.runner.kept import keep_plan, plan_again
+from ralph.runner.kept import FLEET_NOW, keep_plan, plan_again
 from ralph.runner.plan import Past, Plan
 from ralph.settings.load import value_at
 from ralph.text.words import written
@@ -108,7 +108,7 @@ def go_on(invocation: Invocation, going: GoingOn) -> int:
         if replay(history.facts) != past.state:
             message = f"run {os.path.basename(past.directory)} has gone on meanwhile"
             raise StateError(message, "See: ralph status")
-        if past.state.rereads:
+        if past.state.rereads or invocation.flags.get(FLEET_NOW):
             keep_plan(plan, past.directory)
         SignalFiles(past.directory).forget(past.state.heard)
         return carried_out(invocation, plan, past.directory, history)

@@ -44,7 +44,8 @@ from ralph.kernel.verdict import Cut
 ATTEMPT = (sys.executable, "-m", "ralph.testing.scripted_attempt")
 PATIENCE = 30.0  # seconds for what must come; machines are slow
 CUT = Cut("that is enough", 1.0)
-_ENDS = 10.0 + CUT.grace  # seconds in which a cut must have ended an attempt
+_ENDS = 10.0  # seconds beyond its grace in which a cut must have ended an attempt
+_TELLS = 1.0  # and in which that must have been told
 _NUMBERS = count(1)
 Step = dict[str, object]
 WORK: Step = {"work": 60.0}
@@ -162,6 +163,14 @@ def _parts(texts: list[str], size: int) -> Iterator[list[str]]:
     return (texts[at : at + size] for at in range(0, len(texts), size))
 
 
+def nothing_left(bench: Bench) -> None:
+    """One that is done has left nothing alive when that is told."""
+    with bench.executor() as executor:
+        handle = executor.submit(bench.job({"spawn": 60}, {"done": "c1"}))
+        assert whole(executor, handle)[-1] == Done("c1")
+        assert not bench.alive(), "something of it lives"
+
+
 def failure_told(bench: Bench) -> None:
     """What the attempt says of its failure is told as it was said."""
     told = {"why": "no such agent", "remedy": "Install it", "passes": False}
@@ -176,6 +185,7 @@ def submitted_twice(bench: Bench) -> None:
     with bench.executor() as executor:
         first = executor.submit(job)
         until(executor, first, Placed)
+        assert not executor.lost(first), "it is under way, and is called lost"
         again = executor.submit(job)
         assert again.key == first.key == job.key
         executor.cancel(again, CUT)
@@ -228,7 +238,7 @@ def cut(bench: Bench) -> None:
         handle = executor.submit(bench.job({"launch": "claude"}, {"spawn": 60}, WORK))
         until(executor, handle, Launched)
         executor.cancel(handle, CUT)
-        last = whole(executor, handle, _ENDS + 5)[-1]
+        last = whole(executor, handle, CUT.grace + _ENDS + _TELLS)[-1]
     assert isinstance(last, Failed), last
     assert CUT.why in last.why, last
     assert not bench.alive(), "something of it lives"
@@ -241,7 +251,7 @@ def cut_of_the_deaf(bench: Bench) -> None:
         handle = executor.submit(bench.job(*steps))
         until(executor, handle, Launched)
         executor.cancel(handle, replace(CUT, grace=0.1))
-        last = whole(executor, handle, _ENDS + 5)[-1]
+        last = whole(executor, handle, 0.1 + _ENDS + _TELLS)[-1]
     assert isinstance(last, Failed), last
     assert not bench.alive(), "something of it lives"
 
@@ -319,6 +329,26 @@ def lost(bench: Bench) -> None:
         assert not bench.alive(), "it is called lost, and lives"
         assert isinstance(whole(executor, handle)[-1], Lost)
     _begun_once(bench)
+
+
+def lost_to_another(bench: Bench) -> None:
+    """Whoever goes on begins nothing beside what may live at a machine that is not heard."""
+    lose = bench.lose
+    if lose is None:
+        raise NotApplicable("this bench cannot lose a machine")
+    bench = replace(bench, lease=2.0)
+    job = bench.job({"launch": "claude"}, WORK)
+    with bench.executor() as executor:
+        until(executor, executor.submit(job), Launched)
+        lose(job)
+    with bench.executor() as another:
+        handle = another.submit(job, again=True)
+        deadline = time.monotonic() + 2 * bench.lease
+        while time.monotonic() < deadline:
+            assert len(bench.alive()) <= 1, "two of it live"
+            time.sleep(0.01)
+        another.cancel(handle, CUT)
+        until(another, handle, LAST)
 
 
 def unknown(bench: Bench) -> None:
@@ -459,9 +489,9 @@ def _lives(pid: int) -> bool:
 CHECKS: dict[str, Callable[[Bench], None]] = {
     check.__name__: check
     for check in (
-        *(one_turn, stream_whole, failure_told, submitted_twice, next_attempt),
+        *(one_turn, stream_whole, nothing_left, failure_told, submitted_twice, next_attempt),
         *(taken_up, end_taken_up, cut, cut_of_the_deaf, cut_before_it_began, cut_too_late),
-        *(killed, wordless, renewed, lost, unknown, too_large, another_version),
+        *(killed, wordless, renewed, lost, lost_to_another, unknown, too_large, another_version),
         *(slots, many_threads, closed),
     )
 }

@@ -80,16 +80,28 @@ def test_the_guilty_one_goes_back_and_the_innocent_land() -> None:
     assert_only_proven(crew.project)
 
 
-def test_who_fails_its_own_check_alone_is_known_at_once() -> None:
-    project = Project(needs={"b": "d"})
-    crew = Crew("abcd", project)
+def test_who_fails_its_own_check_with_those_before_it_goes_back() -> None:
+    project = Project(needs={"c": "a"})
+    crew = Crew("abcde", project)
     project.during = lambda who, what: (
-        project.needs.clear() if (who, what) == ("b", "keep") and crew.benches["b"].told else None
+        project.needs.clear() if (who, what) == ("c", "keep") and crew.benches["c"].told else None
     )
     crew.ride()
-    assert project.tried[:2] == [*of("abcd", "acd")]
-    assert project.landed == [*"acdb"]
-    assert "completion of b does not pass" in crew.prompts("b")[1]
+    assert project.tried[:3] == [*of("abcde", "abc", "abde")]
+    assert project.landed == [*"abdec"]
+    assert "completion of c does not pass" in crew.prompts("c")[1]
+    assert_only_proven(project)
+
+
+def test_who_breaks_the_check_of_one_before_it_goes_back() -> None:
+    """`b` is its victim: it was proven, and lands."""
+    project = Project(needs={"b": "d"})
+    crew = Crew("abcde", project)
+    crew.ride()
+    assert project.tried[:3] == [*of("abcde", "ab", "abc")]
+    assert project.landed[:3] == [*"abc"]
+    assert [len(crew.prompts(name)) for name in "abcde"] == [1, 1, 1, 2, 1]
+    assert "completion of b does not pass" in crew.prompts("d")[1]
     assert_only_proven(project)
 
 

@@ -41,15 +41,24 @@ def test_the_guilty_one_is_found_by_halves() -> None:
     assert tried == [8, 4, 6, 5]
 
 
-def test_who_is_named_by_its_own_check_leaves_at_once() -> None:
+def test_who_is_named_by_its_own_check_leaves_once_that_fails_without_those_behind_it() -> None:
     train, tried = ridden(Train(tuple("abcd")), set(), {"b"})
-    assert (train.lands, train.guilty, train.again, tried) == (tuple("acd"), ("b",), (), [4, 3])
+    assert (train.lands, train.guilty, train.again, tried) == (tuple("acd"), ("b",), (), [4, 2, 3])
+    train, tried = ridden(Train(tuple("abcd")), set(), {"d"})
+    assert (train.lands, train.guilty, train.again, tried) == (tuple("abc"), ("d",), (), [4, 3])
 
 
-def test_nothing_lands_that_was_tried_only_with_the_one_who_left() -> None:
-    """Its work may be what the others passed with."""
-    train = Train(tuple("abcd"), good=2, bad=4).failed("a")
-    assert (train.lands, train.trial) == ((), 3)
+def test_whose_check_another_breaks_is_innocent() -> None:
+    """`c` undoes what `b` has done."""
+    train = Train(tuple("abcd")).failed("b")
+    assert train.trial == 2
+    train = train.passed().failed("b")
+    assert (train.trial, train.lands, train.guilty, train.again) == (0, ("a", "b"), ("c",), ("d",))
+
+
+def test_what_has_passed_lands_without_the_one_who_left_behind_it() -> None:
+    train = Train(tuple("abcd"), good=1, bad=3, hint=2).failed("b")
+    assert (train.cars, train.lands, train.trial) == (tuple("acd"), ("a",), 3)
 
 
 @given(some, st.sets(st.sampled_from(CARS)), st.sets(st.sampled_from(CARS)))

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -20,7 +21,7 @@ from ralph.kernel.world import Origin
 from ralph.runner import steering
 from ralph.runner.arguments import warn
 from ralph.runner.invocation import Invocation, Raise
-from ralph.runner.kept import kept_plan
+from ralph.runner.kept import FLEET_NOW, kept_plan
 from ralph.runner.loops import LOOPS
 from ralph.text.words import counted
 from ralph.text.words import duration as time_words
@@ -64,9 +65,12 @@ def _raised(flag: str, read: Callable[[str], float]) -> Callable[[str], Raise]:
     "New total of tasks, of tasks run; +N: so many more.  [default: as it is]",
     type=_raised("--max-tasks", at_least(1)),
 )
+@option("--fleet ADDRESS", "Where its fleet is now.  [default: as it was]")
 @option("-V, --verbose", "Say more about what happens.")
 @steered
-def resume(run: str | None, *, verbose: bool, in_json: bool, **limits: Raise | None) -> int:
+def resume(
+    run: str | None, *, fleet: str | None, verbose: bool, in_json: bool, **limits: Raise | None
+) -> int:
     """Continue a run: one that is paused, was stopped or killed, or has ended before it was done.
 
     A run that is gone goes on in this terminal, with its own prompt and counters: what it has spent
@@ -92,10 +96,12 @@ def resume(run: str | None, *, verbose: bool, in_json: bool, **limits: Raise | N
     if there.owner is None:
         chosen, account = (there, account_of(there)) if run else _chosen(in_json=in_json)
         refuse_own_run(os.environ, chosen, "resume")
-        return _go_on(chosen, account, raises, verbose=verbose, in_json=in_json)
-    if raises:
+        own: dict[str, Any] = {"verbose": verbose, "in_json": in_json, FLEET_NOW: fleet}
+        return _go_on(chosen, account, raises, own)
+    if raises or fleet is not None:
         name = f" {run}" if run else ""
-        message = f"run {there.id} is going on (pid {there.owner.pid}): its limits stay"
+        what = "its limits stay" if raises else "its fleet stays"
+        message = f"run {there.id} is going on (pid {there.owner.pid}): {what}"
         raise ConfigError(message, f"First: ralph stop --wait{name}")
     words = steering.resume(there, Origin.CLI)
     tell(there, words, "resume", Life.RUNNING, in_json=in_json)
@@ -197,7 +203,7 @@ def _about(loop: str, work: object) -> str:
     return f"ralph {LOOPS[loop][1]}" + (f", {about}" if about else "")
 
 
-def _go_on(run: Run, account: Account, raises: list[Raise], *, verbose: bool, in_json: bool) -> int:
+def _go_on(run: Run, account: Account, raises: list[Raise], own: dict[str, Any]) -> int:
     """Go on in the run's own workspace, whatever the directory that it is called from."""
     from ralph.runner.plan import Past
     from ralph.runner.resuming import go_on, planned_on
@@ -214,7 +220,6 @@ def _go_on(run: Run, account: Account, raises: list[Raise], *, verbose: bool, in
     with failing(gone, anew, StateError):
         os.chdir(started.workspace)
     flags = dict.fromkeys(("emoji", "color", "timestamps"))
-    own = {"verbose": verbose, "in_json": in_json}
     streams = (sys.stdin, sys.stdout, sys.stderr)
     here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
     going = planned_on(here, Past(run.directory, account.state), raises)

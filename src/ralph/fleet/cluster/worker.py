@@ -59,6 +59,7 @@ class _Worker:
         self._post, self._security, self._tell, self._ready = post, security, tell, ready
         self._ended = asyncio.Event()
         self._hurry = False
+        self._worker: FleetWorker | None = None  # Dask's, while its scheduler knows it
 
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
@@ -106,9 +107,11 @@ class _Worker:
             known = True
             if on_worker.draining():  # while it was away
                 on_worker.drain(worker)
+            self._worker = worker
             try:
                 await self._until_over(worker)
             finally:
+                self._worker = None
                 await worker.close(nanny=False)
         self._tell(f"{self._post.name}: drained, and leaves.")
 
@@ -170,19 +173,20 @@ class _Worker:
                 await asyncio.wait((over,), timeout=_LOOK)
                 if self._post.parent not in (0, os.getppid()):
                     self._end()
-                if on_worker.is_drained():
+                if on_worker.is_drained() and not self._ended.is_set():  # else somebody may ask
                     return
         finally:
             over.cancel()
 
     async def _end_attempts(self) -> None:
-        """End every attempt, in its own way first."""
+        """End every attempt, in its own way first, and begin none."""
+        on_worker.drain(self._worker)
         if not relay.under_way():
             return
         self._tell(f"{self._post.name}: ends what is under way. Ctrl+C again: at once.")
-        keeper_main.signal_all(_children(), signal.SIGTERM)
         end = time.monotonic() + PATIENCE
         while relay.under_way() and time.monotonic() < end and not self._hurry:
+            keeper_main.signal_all(_children(), signal.SIGTERM)  # also one that begins only now
             await asyncio.sleep(_TICK)
         end = time.monotonic() + _HEARD
         while not relay.is_idle() and time.monotonic() < end and not self._hurry:

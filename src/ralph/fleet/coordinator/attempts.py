@@ -8,7 +8,7 @@ from contextlib import suppress
 from ralph import __version__
 from ralph.files.safe_open import open_regular
 from ralph.fleet.port import Job
-from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_of
+from ralph.fleet.trees import Remote, ResultFound, make_order, read_result, ref_of, refs_of
 from ralph.git.checkpoint.work import Work
 from ralph.git.repository import with_records
 from ralph.kernel.facts import Ended, Fared, Sent
@@ -71,9 +71,12 @@ class Attempts:
             inside="" if inside == "." else inside,
         )
         run, task = self._errand.run, self._errand.task
-        self._number += 1
-        while self._remote.at(ref := ref_of(run, task, self._number)):
-            self._number += 1  # an earlier worker of this run had the task
+        # Those of an earlier worker, and of one who was killed before the ref was gone.
+        old = self._remote.at(refs_of(run, task))
+        self._remote.forget(old)
+        numbers = (int(at) for at in map(os.path.basename, old) if at.isdecimal())
+        self._number = max((self._number, *numbers)) + 1
+        ref = ref_of(run, task, self._number)
         self._result = None
         sent = Sent(time.time(), self._number, ref, commit, self._errand.lease)
         self._record(sent)
@@ -113,6 +116,10 @@ class Attempts:
         assert self.sent is not None, "it has begun"
         self._record(Fared(time.time(), self.sent.attempt, how, host, detail))
 
+    def ignored(self, number: int, host: str, why: str) -> None:
+        """Record that one came back that was given up."""
+        self._record(Fared(time.time(), number, IGNORED, host, why))
+
     def give_up(self, how: str, host: str, detail: str) -> None:
         """Fence an attempt that has no result: nothing of it is believed from here on. That is
         recorded first, so that whoever is killed in between does not bring it back."""
@@ -122,6 +129,9 @@ class Attempts:
             self.fared(IGNORED, host, "what came is no result of its order")
         self.fared(how, host, detail)
         self._remote.forget(there)
+        if late := self._remote.at(self.sent.ref):
+            self.fared(IGNORED, host, "what came when it was given up is not looked at")
+            self._remote.forget(late)
         self.sent = None
 
     def forget(self) -> None:

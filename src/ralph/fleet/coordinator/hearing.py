@@ -17,6 +17,7 @@ from ralph.runner.wired import AgentReaders
 from ralph.text.words import elapsed
 
 _LOOK = 0.25  # seconds
+_ALONE = 5.0  # without any machine, after which people are told
 _SLACK = 180.0  # in which a machine may send off the result of a turn that has ended
 
 
@@ -48,7 +49,7 @@ class Hearing:
         self._spent = spent
         self._parser: Parser | None = None
         self._saved = SavedStream(partial(_opened, files.stream))
-        self._away = False
+        self._away = self._alone = False
 
     @property
     def queued(self) -> float:
@@ -64,6 +65,7 @@ class Hearing:
                     if isinstance(event, LAST):
                         return event
                     self._hear(event)
+                self._look_for_machines()
                 self._end(handle, watch(self._now()))
                 check()
         except BaseException:
@@ -79,6 +81,14 @@ class Hearing:
     def dollars(self) -> float:
         """What this attempt and those before it have cost, as far as was heard."""
         return self._pulse.dollars
+
+    def _look_for_machines(self) -> None:
+        """Say once that there is none: nobody knows when one comes."""
+        if self._alone or not self._waits or time.time() < self._waits + _ALONE:
+            return
+        self._alone = not self._executor.slots()
+        if self._alone:
+            self._tell("The fleet has no machine now, or is not reached. It is waited for.")
 
     def _now(self) -> Pulse:
         """The turn as it was told, but for its time: an agent can stop whoever tells it."""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from ralph.agents.turn_files import Filing, TurnFiles, private
 from ralph.errors import StateError
@@ -14,7 +15,7 @@ from ralph.fleet.coordinator.attempts import DONE, FAILED, LIST, LOST, PLACED, A
 from ralph.fleet.coordinator.hearing import Hearing
 from ralph.fleet.messages import is_number
 from ralph.fleet.place import Fleet
-from ralph.fleet.port import Event, Failed, Lost
+from ralph.fleet.port import CameBack, Event, Failed, Handle, Lost
 from ralph.fleet.trees import Remote, ResultFound, read_order
 from ralph.git.checkpoint.work import Work
 from ralph.git.repository import NOTHING, with_records
@@ -33,7 +34,6 @@ _PATIENCE = 600.0
 _MOST_FAILED = 3  # attempts in a row that no machine could make
 _MOST_LOST = 8  # in a row, with the machine that made it
 _YEAR = 366 * 24 * 3600.0  # seconds
-_LONGEST = 64 * 1024  # characters of what a turn says
 
 
 class FleetTurns:
@@ -61,6 +61,7 @@ class FleetTurns:
         self._prepare = prepare
         self._watch: Watch = lambda _: None
         self._in_turn = self._may_be_placed = False
+        self._strays: dict[int, Handle] = {}  # attempts that were lost, by number
         self._queued = 0.0  # seconds of this turn in which no machine had it
         self._missing = (0.0, 0.0)  # since when the remote is, and until when it was
 
@@ -86,7 +87,7 @@ class FleetTurns:
         spent = 0.0  # by attempts that brought nothing
         allowed = order.dollars
         while True:
-            attempts, watch = self._attempts, self._watch
+            attempts = self._attempts
             placed, tell = self._placed, self._tell
             hearing = Hearing(
                 self._executor,
@@ -99,10 +100,12 @@ class FleetTurns:
                 spent=spent,
             )
             last: Event = Failed("its ref is taken", passes=True)
-            if attempts.begun(order):
+            if self._begun(order):
                 handle = self._executor.submit(attempts.job(), again=attempts.again)
-                last = hearing.follow(handle, watch, check)
+                last = hearing.follow(handle, self._watch, partial(self._look, check))
                 self._queued = hearing.queued
+                if isinstance(last, Lost) and attempts.sent is not None:
+                    self._strays[attempts.sent.attempt] = handle
             found = attempts.found()
             if found is not None:
                 return _paid(self._ended(found, files, hearing.host), spent)
@@ -118,6 +121,31 @@ class FleetTurns:
                 return _paid(Turn(exit_code=None, failure=Failure(why)), spent)
             if allowed is not None:
                 order = replace(order, dollars=allowed - spent)
+
+    def _begun(self, order: Order) -> bool:
+        """Whether there is an attempt to be heard: also one that an earlier process has sent, where
+        the remote is away and somebody asks to stop. It is ended before it is left, since whoever
+        goes on later begins another."""
+        watch, is_known = self._watch, self._attempts.sent is not None
+        try:
+            return self._attempts.begun(order)
+        except _CutError as error:
+            if not is_known:
+                raise
+            cut = error.cut
+            self._attempts.again = True
+            self._watch = lambda pulse: watch(pulse) or cut
+            return True
+
+    def _look(self, check: Callable[[], None]) -> None:
+        """What is to be looked at all the time while an attempt is under way."""
+        check()
+        for number, handle in [*self._strays.items()]:
+            for event in self._executor.events(handle, 0.0):
+                if isinstance(event, CameBack):
+                    del self._strays[number]
+                    why = "it was given up, and is heard again"
+                    self._attempts.ignored(number, event.host, why)
 
     def _placed(self, host: str) -> None:
         self._may_be_placed = True
@@ -247,8 +275,7 @@ def _why(last: Event) -> str:
 
 
 def _believable(turn: Turn) -> Turn:
-    """A turn as another machine tells it: sums that can be added, times that can be waited for, and
-    words of a bounded size."""
+    """A turn as another machine tells it: sums that can be added, times that can be waited for."""
     cost, usage, failure = turn.cost_usd, turn.usage, turn.failure
     if cost is not None and not _is_sum(cost):
         cost = None
@@ -271,8 +298,6 @@ def _believable(turn: Turn) -> Turn:
         unknown=unknown,
         exit_code=turn.exit_code if _is_sum(abs(turn.exit_code or 0)) else 1,
         seconds=turn.seconds if _is_sum(turn.seconds) else 0.0,
-        text=turn.text[-_LONGEST:],
-        stderr=turn.stderr[-4096:],
     )
 
 

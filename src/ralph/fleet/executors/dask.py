@@ -28,6 +28,7 @@ _LATE = 0.5  # the same at most: how late a cut, a pulse or the agent's words ma
 _SEARCH = 3.0  # between two times that everybody is asked for one attempt
 _SLOTS = 2.0  # between two looks at who is there
 _LOOKS = 10  # for another incarnation, when an attempt has ended
+_REMEMBERED = 600.0  # seconds for which a machine tells of an attempt that nobody has asked for
 _REACHED = 1.0  # for a machine to say that it does not know a new attempt
 
 
@@ -131,7 +132,7 @@ class _Fleet:
 
     def __init__(self, address: str, security: "Security | None") -> None:
         self.slots = 0
-        self._address, self._security = address, security
+        self._place, self._security = address_of(address), security
         self._client: Any = None
         self._workers: tuple[str, ...] = ()
         self._has: dict[str, str] = {}  # the Ralph of each worker that has told; "": none
@@ -145,10 +146,9 @@ class _Fleet:
     async def connect(self) -> None:
         """Reach the scheduler; ConfigError if that cannot be."""
         quieten()
-        place = address_of(self._address)
         try:
             async with asyncio.timeout(_PATIENCE + 1):
-                if why := await is_there(place, self._security):
+                if why := await is_there(self._place, self._security):
                     raise ConnectionError(why)  # Dask would try again and again
                 self._client = await self._new_client()
                 await self._client.run_on_scheduler(relay.about)
@@ -203,6 +203,7 @@ class _Fleet:
         finally:
             self._followed.discard(one)
             _forget(one)
+        await self._hear_again(one)
 
     async def _step(self, one: _Sent) -> bool:
         """One look at an attempt; True if there was news."""
@@ -269,6 +270,16 @@ class _Fleet:
                 return
             self._stirred.set()
             await asyncio.sleep(2 * _SOON)
+
+    async def _hear_again(self, one: _Sent) -> None:
+        """Hear of it once more if it was lost and comes back: where it was, or as a new worker."""
+        end, known = self._now() + _REMEMBERED, {*self._workers} - {one.place}
+        look = text_of({"key": one.key, "since": 0})
+        while one.may_come_back and self._now() < end and not self._closed:
+            places = {one.place, *self._workers} - known - {""}
+            for answer in await asyncio.gather(*(self._say(at, look, _REACHED) for at in places)):
+                one.heard(answer or {})
+            await asyncio.sleep(_SEARCH)
 
     async def _judge(self, place: str) -> None:
         """Which Ralph a worker has. One without ends when it is given an attempt; one with another
@@ -345,7 +356,7 @@ class _Fleet:
                 if self._now() >= self._next_count:
                     await self._count()
             except Exception:  # noqa: BLE001  it is away, and comes back or not
-                self._where = {}
+                self._where, self.slots, self._next_count = {}, 0, 0.0
             sought = [one for one in self._followed if not one.is_found]
             for one in sought:
                 if _name(one) in self._where:
@@ -379,7 +390,7 @@ class _Fleet:
 
         kind: Any = distributed.Client
         client = kind(
-            self._address,
+            str(self._place),
             asynchronous=True,
             security=self._security,
             timeout=_PATIENCE,
@@ -399,8 +410,8 @@ class _Fleet:
         )
         if isinstance(error, (ImportError, AttributeError)):
             remedy = f"Install ralph-engine[fleet]=={__version__} where the scheduler runs"
-            return ConfigError(f"the scheduler at {self._address} has no Ralph: {said}", remedy)
-        return unreached(address_of(self._address), said)
+            return ConfigError(f"the scheduler at {self._place} has no Ralph: {said}", remedy)
+        return unreached(self._place, said)
 
     @staticmethod
     def _now() -> float:

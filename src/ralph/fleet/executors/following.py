@@ -10,6 +10,7 @@ from ralph.fleet.messages import Message, is_number, launched_of, pulse_of, resu
 from ralph.fleet.port import (
     Away,
     Beat,
+    CameBack,
     Done,
     Event,
     Failed,
@@ -48,6 +49,7 @@ class Following:
         self._heard = now
         self._told = 0.0  # when we last said that it is away; 0.0: it is not
         self._result: Done | Failed | None = None
+        self.is_back = False  # it was lost, and was heard since
         self._last: tuple[Done | Failed, float] | None = None  # what is told once it is forgotten
 
     def request(self) -> Message:
@@ -78,7 +80,7 @@ class Following:
     def heard(self, answer: Message, now: float) -> list[Event]:
         """What a machine's answer tells."""
         if self.ended is not None:
-            return []
+            return self._back(answer)
         if answer.get("known") is False and self._last is not None:
             return [self._end(self._last[0])]
         told = _Told.of(answer, self.job.lease)
@@ -97,6 +99,19 @@ class Following:
             if answer.get("forgotten") is True:
                 events.append(self._end(self._result))
         return events
+
+    def _back(self, answer: Message) -> list[Event]:
+        """One that was lost is heard again."""
+        told = _Told.of(answer, self.job.lease)
+        if told is None or told.incarnation != self.incarnation or not self.may_come_back:
+            return []
+        self.is_back = True
+        return [CameBack(told.host)]
+
+    @property
+    def may_come_back(self) -> bool:
+        """True of one that was lost, and not heard since."""
+        return isinstance(self.ended, Lost) and not self.is_back
 
     def silent(self, now: float) -> list[Event]:
         """Nothing was heard, or nothing of the attempt that we believe."""

@@ -50,6 +50,11 @@ class Submitted:
         """True once an incarnation of it is believed."""
         return bool(self._following.incarnation)
 
+    @property
+    def may_come_back(self) -> bool:
+        """True of one that was lost, and not heard since."""
+        return self._following.may_come_back
+
     def request(self) -> str:
         with self._changed:
             return text_of(self._following.request())

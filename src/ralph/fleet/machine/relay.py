@@ -270,8 +270,10 @@ def _refusal(message: Message) -> Message | None:
     """Why a job is none for this machine."""
     host, theirs = platform.node(), str(message.get("version"))[:40]
     if theirs != __version__ or message.get("schema") != SCHEMA:
+        kind = str(message.get("schema"))[:40]
+        other = f", whose jobs are of kind {kind} and not {SCHEMA}" if theirs == __version__ else ""
         return failure(
-            f"{host} has Ralph {__version__}, and the run has {theirs}",
+            f"{host} has Ralph {__version__}, and the run has {theirs}{other}",
             f"Install ralph-engine[fleet]=={theirs} on {host} and start its worker again",
         )
     return failure(f"{host} takes no more attempts", passes=True) if _DRAINING.is_set() else None

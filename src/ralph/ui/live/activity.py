@@ -84,35 +84,39 @@ class Activity:
     def on_fact(self, fact: facts.Fact) -> None:
         with self._lock:
             self._state = fold(self._state, fact)
-            match fact:
-                case facts.Began():
-                    self._turn_began = self._clock()
-                    self._do("starting the agent", "turn")
-                case facts.Resumed() | facts.Sent() | facts.Fared():
-                    self._do(_under_way(fact), "step")
-                case facts.Launching(role=Role.MESSAGE):
-                    self._do("writing the commit message", "message")
-                case facts.Launching():
-                    self._turn_began = self._turn_began or self._clock()
-                    self._quiet = "working" if fact.dialect == "text" else "thinking"
-                    self._do(self._quiet, "turn", speaks=True)
-                case facts.Ended():
-                    self._turn_began, self._cost = None, 0.0
-                    self._tools.clear()
-                    self._do("checking", "check")
-                case facts.Checking(gate=gate):
-                    noun = "guardrail" if self._briefing.announces(gate) else "check"
-                    self._do(f"{noun}: {gate}", noun)
-                case facts.Started() | facts.Decided(boundary=Boundary.OPENING, verdict=Continue()):
-                    self._do("starting", "step")
-                case facts.Decided(boundary=Boundary.CLOSING, verdict=Accept()) if (
-                    self._briefing.worker
-                ):
-                    self._do("waiting for its turn to merge", "step")  # one at a time can
-                case facts.Moved() | facts.Step() if self._briefing.worker:
-                    self._do("merging", "step")
-                case _:
-                    self._do("finishing the iteration", "step")
+            if not (isinstance(fact, facts.Fared) and fact.how == "ignored"):  # an old attempt
+                self._follow(fact)
+
+    def _follow(self, fact: facts.Fact) -> None:
+        match fact:
+            case facts.Began():
+                self._turn_began = self._clock()
+                self._do("starting the agent", "turn")
+            case facts.Resumed() | facts.Sent() | facts.Fared():
+                self._do(_under_way(fact), "step")
+            case facts.Launching(role=Role.MESSAGE):
+                self._do("writing the commit message", "message")
+            case facts.Launching():
+                self._turn_began = self._turn_began or self._clock()
+                self._quiet = "working" if fact.dialect == "text" else "thinking"
+                self._do(self._quiet, "turn", speaks=True)
+            case facts.Ended():
+                self._turn_began, self._cost = None, 0.0
+                self._tools.clear()
+                self._do("checking", "check")
+            case facts.Checking(gate=gate):
+                noun = "guardrail" if self._briefing.announces(gate) else "check"
+                self._do(f"{noun}: {gate}", noun)
+            case facts.Started() | facts.Decided(boundary=Boundary.OPENING, verdict=Continue()):
+                self._do("starting", "step")
+            case facts.Decided(boundary=Boundary.CLOSING, verdict=Accept()) if (
+                self._briefing.worker
+            ):
+                self._do("waiting for its turn to merge", "step")  # one at a time can
+            case facts.Moved() | facts.Step() if self._briefing.worker:
+                self._do("merging", "step")
+            case _:
+                self._do("finishing the iteration", "step")
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         with self._lock:

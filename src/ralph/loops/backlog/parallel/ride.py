@@ -292,14 +292,13 @@ class _Known:
             if not case.findings:
                 self.proof, train = case.proof, train.passed()
                 continue
-            culprit = self._named(case.findings, there)
-            guilty = culprit or there[-1]
-            self.found[guilty] = case.findings
+            culprit, guilty = self._named(case.findings, there), there[-1]
+            self.found[guilty] = case.findings  # if it is
             if guilty != self._state.task:
                 here = self._task.settlement.workspace
                 self._loads[guilty].settlement.take_logs(case.findings, here)
             train = train.failed(culprit)
-            if culprit:
+            if culprit == guilty:
                 self.chain = self._coupled(train.cars)
                 if tuple(self.chain) != train.cars:  # they needed the one that left
                     return Train((), named=train.named)

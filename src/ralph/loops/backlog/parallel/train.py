@@ -19,13 +19,17 @@ class Train:
     good: int = 0  # so many of the first pass together
     bad: int = 0  # so many of the first do not; 0: nobody knows
     named: tuple[str, ...] = ()  # whose own checks failed, and who left for that
+    hint: int = 0  # so many of the first are up to one whose own check failed
 
     @property
     def trial(self) -> int:
         """How many of the first are to be tried together next; 0 once nothing is left to find out:
-        all of them, then the half of what may hold the one that fails."""
+        all of them, then those up to one whose own check failed, or the half of what may hold the
+        one that fails."""
         if not self.bad:
             return len(self.cars) if self.good < len(self.cars) else 0
+        if self.good < self.hint < self.bad:
+            return self.hint
         return (self.good + self.bad) // 2 if self.bad - self.good > 1 else 0
 
     def passed(self) -> "Train":
@@ -33,14 +37,14 @@ class Train:
         return replace(self, good=self.trial)
 
     def failed(self, culprit: str = "") -> "Train":
-        """The trial has failed. A `culprit` is known by its own check alone: it leaves, and the
-        others are tried again."""
-        if not culprit:
-            return replace(self, bad=self.trial)
-        place = self.cars.index(culprit)
-        others = (*self.cars[:place], *self.cars[place + 1 :])
-        good = self.good if place >= self.good else 0
-        return Train(others, good, named=(*self.named, culprit))
+        """The trial has failed, perhaps by the own check of a `culprit` alone. If that is the last,
+        it leaves, and the others are tried again. Another one may be an innocent victim of who is
+        behind it, so it is tried without those first."""
+        place = self.cars.index(culprit) + 1 if culprit else 0
+        if place < self.trial:
+            return replace(self, bad=self.trial, hint=place)
+        others = (*self.cars[: place - 1], *self.cars[place:])
+        return Train(others, self.good, named=(*self.named, culprit))
 
     @property
     def lands(self) -> tuple[str, ...]:
