@@ -354,7 +354,7 @@ class _Fleet:
                     for name in names
                 }
                 if self._now() >= self._next_count:
-                    await self._count()
+                    self._begin(self._count_again())  # a worker that hangs keeps nobody waiting
             except Exception:  # noqa: BLE001  it is away, and comes back or not
                 self._where, self.slots, self._next_count = {}, 0, 0.0
             sought = [one for one in self._followed if not one.is_found]
@@ -366,6 +366,10 @@ class _Fleet:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause / 2 if sought else _LATE):
                     await self._stirred.wait()
+
+    async def _count_again(self) -> None:
+        with suppress(Exception):  # whatever it is, the next look tells
+            await self._count()
 
     async def _count(self) -> None:
         self._next_count = self._now() + _SLOTS
