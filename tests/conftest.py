@@ -254,9 +254,13 @@ def guarded(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", base)
     before = ralphs_places()
     forget()  # the secrets of other tests
+    # A hook ends with its process, and leaves its handlers to that.
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     GUARD.objections, GUARD.agents_allowed, GUARD.active = [], real, True
     yield
     GUARD.active = False
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     if at_home(own) == untouched:
         UNTOUCHED.append((own, untouched))
     assert not GUARD.objections, "; ".join(GUARD.objections)
