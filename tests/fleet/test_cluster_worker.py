@@ -152,6 +152,8 @@ def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
 def test_no_address_is_none_to_listen_at() -> None:
     done = ralph("fleet", "up", "--host", "")
     assert (done.returncode, "--host: name an address" in done.stderr) == (2, True)
+    done = ralph("fleet", "up", "--workers", "99999")
+    assert (done.returncode, "256 are the most" in done.stderr) == (2, True)
 
 
 def test_no_scheduler_for_others_without_tls() -> None:

@@ -13,6 +13,7 @@ from ralph.fleet.place import LOCAL, NONE
 from ralph.fleet.security import address_of, is_loopback, require_extra, security_of
 
 _a_port = click.IntRange(0, 65535)
+_MOST_WORKERS = 256  # each is a process of 45 MB
 _slots = option("--slots N", "Attempts at once, of each worker.", default="1", type=at_least(1))
 
 
@@ -46,6 +47,9 @@ def up(*, workers: int, host: str, port: int, tls: str | None, slots: int) -> in
 
     if not host.strip():
         raise click.UsageError("--host: name an address of this machine.")
+    if workers > _MOST_WORKERS:
+        more = "Each takes more attempts with --slots; start others elsewhere: ralph fleet worker"
+        raise click.UsageError(f"--workers: {_MOST_WORKERS} are the most on a machine. {more}")
     environ = dict(os.environ)
     if not is_loopback(host):
         tls = tls or options.settings().tls
