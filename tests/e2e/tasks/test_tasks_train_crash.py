@@ -26,13 +26,15 @@ WAIT
 echo "$id" > "$id"
 echo "<promise>COMPLETE</promise>"
 """.replace("WAIT", WAIT)
-KILLS: list[CrewPoint] = [
-    (when, worker, 1, name)
-    for name in ("Moved", "Proved 2", "Step record", "Step merged with", "Step commit", "Step sync")
-    for worker in ("002", "003", "004")
-    for when in ("before", "after")
-]
 EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
+_NAMES = ("Moved", "Proved 2", "Step record", "Step merged with", "Step commit", "Step sync")
+_WORKERS = ("002", "003", "004")
+KILLS: list[CrewPoint] = [  # at each point one of the workers, or all
+    (when, worker, 1, name)
+    for turn, name in enumerate(_NAMES)
+    for when in ("before", "after")
+    for worker in (_WORKERS if EVERY else _WORKERS[(turn + (when == "after")) % 3 :][:1])
+]
 
 
 def staged(root: Path) -> Stage:
