@@ -78,7 +78,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web own_agent forge runner fleet/test_lease.py fleet/test_following.py)
+	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py own_agent forge runner fleet/test_lease.py fleet/test_following.py)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 

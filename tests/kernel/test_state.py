@@ -13,8 +13,11 @@ from ralph.kernel.facts import (
     Decided,
     Ended,
     Fact,
+    Fared,
     Landed,
+    Launching,
     Resumed,
+    Sent,
     Settled,
     Started,
     Step,
@@ -23,7 +26,7 @@ from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, Phase, RunState, fold, replay
 from ralph.kernel.tasks.task import Assignment
-from ralph.kernel.turn import Turn
+from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import (
     Accept,
     Boundary,
@@ -215,6 +218,21 @@ def test_the_wait_for_a_machine_is_not_the_tasks_time() -> None:
     queued = Ended(50.0, Turn(queued=8.0))
     state = replay([*history(Accept(())), began(40.0, 2, "b"), queued])
     assert state.spent.seconds - state.spent_before_task.seconds == 2.0
+
+
+def test_only_the_attempt_under_way_fares_and_one_that_is_given_up_is_not_taken_up_again() -> None:
+    """ADR 47; what its agent cost is not known."""
+    sent, second = Sent(11.0, 1, "refs/1", "c1"), Sent(15.0, 2, "refs/2", "c2")
+    facts: list[Fact] = [began(), sent, Fared(12.0, 1, "placed", "host1")]
+    facts.append(Launching(13.0, Role.WORK, "text", "001.stream"))
+    state = replay(facts)
+    assert (state.trying, state.host) == (sent, "host1")
+    state = fold(state, Fared(14.0, 1, "lost", "host1", "its lease is over"))
+    assert (state.trying, state.host, state.spent.uncounted) == (None, "", 1)
+    state = replay([second, Fared(16.0, 2, "placed", "host2")], state)
+    back = fold(state, Fared(17.0, 1, "ignored", "host1"))
+    assert (back.trying, back.host, back.spent.uncounted) == (second, "host2", 1)
+    assert fold(back, Fared(18.0, 2, "done")).trying == second, "it has not landed"
 
 
 def test_the_time_between_a_crash_and_its_resume_does_not_count() -> None:
