@@ -323,7 +323,7 @@ class FleetSettings(SettingsGroup, frozen=True):
     ] = None
     lease: Annotated[
         PositiveSeconds,
-        doc("Seconds after which a machine that is not heard of counts as lost; 2 or more."),
+        doc("Seconds after which a machine that is not heard of counts as lost; 2 to 86400."),
     ] = 60
     tls: Annotated[
         Word | None, doc("The directory with ca.pem, cert.pem and key.pem of this machine.")

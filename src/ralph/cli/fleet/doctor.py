@@ -59,9 +59,13 @@ def _wanted(loaded: Loaded) -> Wanted:
     first = next((kind for kind in KINDS if kind != "text" and shutil.which(kind)), "")
     agent = settings.agent.command or first
     wanted = Wanted(
-        settings.fleet.address, settings.fleet.tls, environ, agent, settings.sandbox or "auto"
+        settings.fleet.address,
+        settings.fleet.tls,
+        environ,
+        agent,
+        settings.sandbox or "auto",
+        project=current_directory(),
     )
-    wanted = replace(wanted, project=current_directory())
     try:
         return replace(wanted, remote=remote_of(loaded, current_directory(), environ))
     except RalphError as error:
