@@ -60,7 +60,8 @@ def report(
     ending = os.path.splitext(output or "")[1].lower()
     kind = "json" if in_json else kind or _KINDS.get(ending, "html")
     if shown and (kind != "html" or output == "-"):
-        raise click.UsageError("--open shows a page: leave out --format and --json, or name FILE.html.")
+        words = "--open shows a page: leave out --format and --json, or name FILE.html."
+        raise click.UsageError(words)
     root, here = state_root(os.environ), current_directory()
     found = [find_run(root, here, part, "report", workers=True) for part in runs or (None,)]
     unique = list({(run.project, run.id): run for run in found}.values())
