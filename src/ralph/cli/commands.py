@@ -16,6 +16,7 @@ COMMANDS = {
     "bus": ("ralph.cli.supervise.bus", "Post, read and follow the messages of a task."),
     "fleet": ("ralph.cli.fleet.group", "Take turns of a backlog to other machines."),
     "agent": ("ralph.cli.agent", "Let a model work here, with nothing but its key."),
+    "eval": ("ralph.cli.evaluate.command", "Measure agents over a suite of tasks."),
     "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "watch": ("ralph.cli.runs.watch", "Watch a run in the terminal, and steer it."),
@@ -60,6 +61,7 @@ SECTIONS = {  # of the help; what is named in none of them stands first
 def commands() -> dict[str, tuple[str, str, str]]:
     """The table above, and a command for each loop that it does not know."""
     told = {name: (module, name, words) for name, (module, words) in COMMANDS.items()}
+    told["eval"] = (COMMANDS["eval"][0], "evaluate", COMMANDS["eval"][1])  # `eval` is Python's
     loops = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
     return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in loops.items()} | told
 

@@ -1,0 +1,179 @@
+"""Makes the trials of an evaluation, several at a time, and writes each result down at once.
+
+A thread for each trial at a time, with a keeper of its own: whatever becomes of this process, no
+run of a trial and no agent is left. Only the caller's thread writes.
+"""
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from ralph.evaluation.trial import Bench, look_at, refuse_unusable, try_once
+from ralph.evaluation.trials import Result, TaskCheck, Trial, shuffled, trials_of
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Cut
+from ralph.processes.child import Starter, start
+from ralph.sandbox.layer_store import remove
+from ralph.text.words import duration
+
+_GRACE = 1.0  # seconds for each step of ending an interrupted trial, which is made anew
+
+
+@value
+class Terms:
+    """The limits of the evaluation as a whole. What is under way when one is reached ends first."""
+
+    at_once: int
+    seconds: float | None = None
+    dollars: float | None = None
+
+
+@value
+class Standing:
+    """How far an evaluation is."""
+
+    planned: tuple[Trial, ...]
+    results: dict[int, Result]
+    checks: dict[str, TaskCheck]
+    limit: str = ""  # that ended it before all was done
+
+    @property
+    def missing(self) -> list[Trial]:
+        """Trials without a result."""
+        done = {number for number, result in self.results.items() if result.counts}
+        return [trial for trial in self.planned if trial.number not in done]
+
+    @property
+    def possible(self) -> list[Trial]:
+        """Those of them that can be made on this machine."""
+        return [trial for trial in self.missing if not self.checks[trial.task].problem]
+
+
+def plan_of(bench: Bench) -> tuple[Trial, ...]:
+    """All trials of the suite."""
+    file = bench.suite.file
+    tasks, agents = [task.name for task in file.tasks], [agent.name for agent in file.agents]
+    return tuple(trials_of(tasks, agents, file.repeats))
+
+
+def standing_of(bench: Bench) -> Standing:
+    """How far it is by what is written down."""
+    return Standing(plan_of(bench), bench.evaluation.results(), bench.evaluation.checks())
+
+
+def usual_at_once() -> int:
+    """Agents wait for their provider most of the time."""
+    return max(2, min(8, 2 * (os.cpu_count() or 1)))
+
+
+class Conductor:
+    """Carries out what is missing of an evaluation."""
+
+    def __init__(self, bench: Bench, terms: Terms, on_start: Callable[[Trial], object]) -> None:
+        self._bench, self._terms, self._on_start = bench, terms, on_start
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()  # of what follows
+        self._waiting: deque[Trial] = deque()
+        self._spent, self._limit, self._began = 0.0, "", 0.0
+
+    def begin(self, on_check: Callable[[TaskCheck], object]) -> None:
+        """Refuse agents that cannot work, and look at each task that nobody has looked at yet.
+        ConfigError for what is wrong with an agent."""
+        bench = self._bench
+        os.makedirs(bench.checkouts, mode=0o700, exist_ok=True)
+        with _keeper() as starter:
+            refuse_unusable(bench, starter, self._watch)
+            known = bench.evaluation.checks()
+            for task in bench.suite.file.tasks:
+                if task.name not in known or known[task.name].problem:
+                    check = look_at(bench, task, starter, self._watch)
+                    bench.evaluation.keep_check(check)
+                    on_check(check)
+
+    def carry_out(self, on_result: Callable[[Result], object]) -> Standing:
+        """Make every trial that has no result; how far it is then."""
+        bench, standing = self._bench, standing_of(self._bench)
+        self._waiting.extend(shuffled(standing.possible, bench.suite.file.seed))
+        known = (result.verdict.cost_usd for result in standing.results.values())
+        self._spent, self._began = sum(filter(None, known)), time.monotonic()
+        told: queue.Queue[Result | BaseException | None] = queue.Queue()
+        hands = [
+            threading.Thread(target=self._work, args=(told,), daemon=True)
+            for _ in range(min(self._terms.at_once, len(self._waiting)))
+        ]
+        for hand in hands:
+            hand.start()
+        try:
+            at_work = len(hands)
+            while at_work:
+                match told.get():
+                    case None:
+                        at_work -= 1
+                    case Result() as result:
+                        bench.evaluation.keep(result)
+                        on_result(result)
+                    case BaseException() as error:
+                        raise error
+        finally:
+            self._stopping.set()
+            for hand in hands:
+                hand.join()
+            if not bench.suite.file.keep:
+                remove(bench.checkouts)
+        return replace(standing_of(bench), limit=self._limit)
+
+    def _work(self, told: "queue.Queue[Result | BaseException | None]") -> None:
+        """Make trials until there are no more."""
+        file = self._bench.suite.file
+        try:
+            with _keeper() as starter:
+                while trial := self._next():
+                    task = next(task for task in file.tasks if task.name == trial.task)
+                    agent = next(agent for agent in file.agents if agent.name == trial.agent)
+                    self._on_start(trial)
+                    result = try_once(self._bench, trial, task, agent, starter, self._watch)
+                    if result is not None:
+                        with self._lock:
+                            self._spent += result.verdict.cost_usd or 0.0
+                        told.put(result)
+        except BaseException as error:  # noqa: BLE001  the caller's thread raises it
+            told.put(error)
+        told.put(None)
+
+    def _next(self) -> Trial | None:
+        """The next trial to begin; None if there is none, or a limit is reached."""
+        terms = self._terms
+        with self._lock:
+            if not self._waiting or self._stopping.is_set():
+                return None
+            if terms.seconds is not None and time.monotonic() - self._began >= terms.seconds:
+                self._limit = f"its {duration(terms.seconds)} are used up"
+            if terms.dollars is not None and self._spent >= terms.dollars:
+                self._limit = f"its ${terms.dollars:g} are used up"
+            return None if self._limit else self._waiting.popleft()
+
+    def _watch(self) -> Cut | None:
+        return Cut("interrupted", _GRACE) if self._stopping.is_set() else None
+
+
+@contextmanager
+def _keeper() -> Iterator[Starter]:
+    """A starter whose children end with us, however we end. Its runs are a person's."""
+    if sys.platform == "linux":
+        from ralph.processes.keeper import Keeper
+        from ralph.processes.keeper_main import is_possible
+    if sys.platform != "linux" or not is_possible():
+        yield partial(start, most_grace=_GRACE)
+        return
+    keeper = Keeper(most_grace=_GRACE, person=True)
+    keeper.begin()
+    try:
+        yield keeper
+    finally:
+        keeper.close()
