@@ -39,7 +39,9 @@ def make_checkout(suite: Suite, task: SuiteTask, path: str, environ: Mapping[str
             _git(path, environ, "init", "--quiet", "--template=", "--initial-branch=main")
     except OSError as error:
         message = f"cannot make the checkout {path}: {error.strerror}"
-        raise StateError(message, "Free some space, or: export XDG_CACHE_HOME=/some/where") from error
+        raise StateError(
+            message, "Free some space, or: export XDG_CACHE_HOME=/some/where"
+        ) from error
     for key, text in (("user.name", "Ralph eval"), ("user.email", "ralph@localhost")):
         _git(path, environ, "config", key, text)
     _git(path, environ, "add", "--all")
@@ -106,17 +108,17 @@ def _stood_on(check: str, path: str) -> Iterator[str]:
     for word in _words(check):
         names = (word, f"{word.replace('.', '/')}.py", *_READ_BY.get(word, ()))
         yield from (name for name in names if _is_there(path, name))
-    for place, folders, names in os.walk(path):
+    for place, folders, found in os.walk(path):
         folders[:] = [name for name in folders if name not in (".git", "node_modules", ".venv")]
-        for name in names:
-            found = os.path.relpath(os.path.join(place, name), path)
-            if _TESTS.search(found):
-                yield found
+        inner = (os.path.relpath(os.path.join(place, name), path) for name in found)
+        yield from filter(_TESTS.search, inner)
 
 
 def _is_there(path: str, name: str) -> bool:
     inside = name and not os.path.isabs(name) and os.path.normpath(name).split(os.sep)[0] != ".."
-    return bool(inside) and os.path.normpath(name) != "." and os.path.lexists(os.path.join(path, name))
+    return (
+        bool(inside) and os.path.normpath(name) != "." and os.path.lexists(os.path.join(path, name))
+    )
 
 
 def _words(check: str) -> list[str]:

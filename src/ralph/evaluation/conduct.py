@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from ralph.evaluation.trial import Bench, look_at, refuse_unusable, try_once
-from ralph.evaluation.trials import Result, TaskCheck, Trial, shuffled, trials_of
+from ralph.evaluation.trial import Bench, Hand, look_at, refuse_unusable, try_once
+from ralph.evaluation.trials import Result, Standing, TaskCheck, Trial, shuffled, trials_of
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, start
@@ -32,27 +32,6 @@ class Terms:
     at_once: int
     seconds: float | None = None
     dollars: float | None = None
-
-
-@value
-class Standing:
-    """How far an evaluation is."""
-
-    planned: tuple[Trial, ...]
-    results: dict[int, Result]
-    checks: dict[str, TaskCheck]
-    limit: str = ""  # that ended it before all was done
-
-    @property
-    def missing(self) -> list[Trial]:
-        """Trials without a result."""
-        done = {number for number, result in self.results.items() if result.counts}
-        return [trial for trial in self.planned if trial.number not in done]
-
-    @property
-    def possible(self) -> list[Trial]:
-        """Those of them that can be made on this machine."""
-        return [trial for trial in self.missing if not self.checks[trial.task].problem]
 
 
 def plan_of(bench: Bench) -> tuple[Trial, ...]:
@@ -87,12 +66,17 @@ class Conductor:
         ConfigError for what is wrong with an agent."""
         bench = self._bench
         os.makedirs(bench.checkouts, mode=0o700, exist_ok=True)
-        with _keeper() as starter:
-            refuse_unusable(bench, starter, self._watch)
+        with self._hand() as hand:
+            try:
+                refuse_unusable(bench, hand)
+            except BaseException:
+                bench.evaluation.forget_unbegun()
+                remove(bench.checkouts)
+                raise
             known = bench.evaluation.checks()
             for task in bench.suite.file.tasks:
                 if task.name not in known or known[task.name].problem:
-                    check = look_at(bench, task, starter, self._watch)
+                    check = look_at(bench, task, hand)
                     bench.evaluation.keep_check(check)
                     on_check(check)
 
@@ -132,12 +116,12 @@ class Conductor:
         """Make trials until there are no more."""
         file = self._bench.suite.file
         try:
-            with _keeper() as starter:
+            with self._hand() as hand:
                 while trial := self._next():
                     task = next(task for task in file.tasks if task.name == trial.task)
                     agent = next(agent for agent in file.agents if agent.name == trial.agent)
                     self._on_start(trial)
-                    result = try_once(self._bench, trial, task, agent, starter, self._watch)
+                    result = try_once(self._bench, trial, task, agent, hand)
                     if result is not None:
                         with self._lock:
                             self._spent += result.verdict.cost_usd or 0.0
@@ -160,6 +144,11 @@ class Conductor:
 
     def _watch(self) -> Cut | None:
         return Cut("interrupted", _GRACE) if self._stopping.is_set() else None
+
+    @contextmanager
+    def _hand(self) -> Iterator[Hand]:
+        with _keeper() as starter:
+            yield Hand(starter, self._watch)
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """What an evaluation found: each agent's rates, and what it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ralph.evaluation.statistics import Rate, median, rate
-from ralph.evaluation.trials import Result, TaskCheck, Trial, as_json
+from ralph.evaluation.trials import Result, Standing, TaskCheck, as_json
 from ralph.evaluation.verdict import PASSED
 from ralph.kernel.value import value
 
@@ -60,15 +60,9 @@ class Standings:
         return self.planned - sum(result.counts for result in self.results)
 
 
-def standings(
-    about: tuple[str, str, float],
-    planned: Sequence[Trial],
-    results: Mapping[int, Result],
-    checks: Mapping[str, TaskCheck],
-    limit: str = "",
-    now: float = 0.0,
-) -> Standings:
+def standings(about: tuple[str, str, float], standing: Standing, now: float) -> Standings:
     """The standings of an evaluation: of a suite's name, its own id, and when it began."""
+    planned, results, checks = standing.planned, standing.results, standing.checks
     known = tuple(results[trial.number] for trial in planned if trial.number in results)
     agents = dict.fromkeys(trial.agent for trial in planned)
     tasks = dict.fromkeys(trial.task for trial in planned)
@@ -80,7 +74,7 @@ def standings(
         tasks=tuple(checks.get(task, TaskCheck(task)) for task in tasks),
         cells=tuple(_cell(task, agent, known) for task in tasks for agent in agents),
         results=known,
-        limit=limit,
+        limit=standing.limit,
         now=now,
     )
 

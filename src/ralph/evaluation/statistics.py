@@ -42,4 +42,6 @@ def median(numbers: Sequence[float]) -> float | None:
     ordered, middle = sorted(numbers), len(numbers) // 2
     if not ordered:
         return None
-    return (ordered[middle] + ordered[-middle - 1]) / 2 if len(ordered) % 2 == 0 else ordered[middle]
+    return (
+        (ordered[middle] + ordered[-middle - 1]) / 2 if len(ordered) % 2 == 0 else ordered[middle]
+    )

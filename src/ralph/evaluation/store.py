@@ -16,6 +16,7 @@ from ralph.files.state_dir import ensure_state_root, write_atomically, writing_s
 from ralph.journal.lock import Lock
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.value import value
+from ralph.sandbox.layer_store import remove
 
 FOLDER = "evals"  # in the state directory
 _ABOUT, _RESULTS, _LOCK = "eval.json", "results.jsonl", "eval.lock"
@@ -43,7 +44,7 @@ class Evaluation:
 
     def keep_check(self, check: TaskCheck) -> None:
         """Write down what was found about a task."""
-        told = {name: getattr(check, name) for name in TaskCheck.__match_args__}
+        told: dict[str, Any] = {name: getattr(check, name) for name in TaskCheck.__match_args__}
         self._append({"type": "task", **told})
 
     def _append(self, record: dict[str, Any]) -> None:
@@ -71,6 +72,11 @@ class Evaluation:
             if record is not None and record.get("type") == kind:
                 yield record
 
+    def forget_unbegun(self) -> None:
+        """Remove it, if nothing was found yet."""
+        if not os.path.exists(self.place(_RESULTS)):
+            remove(self.directory)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Let nobody else work on it meanwhile."""
@@ -90,7 +96,9 @@ def begun(root: str, suite: Suite, fleet: str) -> Evaluation:
     about = {"version": 1, "suite": suite.path, "digest": suite.digest, "fleet": fleet}
     with writing_state(root):
         os.makedirs(directory, mode=0o700)
-        write_atomically(os.path.join(directory, _ABOUT), json.dumps({**about, "began": now}), 0o600)
+        write_atomically(
+            os.path.join(directory, _ABOUT), json.dumps({**about, "began": now}), 0o600
+        )
     return Evaluation(directory, now, suite.digest, fleet)
 
 

@@ -1,6 +1,6 @@
 """Reads a suite: a file of TOML, strict, and the folders beside it."""
 
-import datetime
+import datetime as dt
 import os
 import shlex
 import tomllib
@@ -58,7 +58,10 @@ def find_suite(named: str) -> str:
 
 
 def read_suite(
-    named: str, agents: Sequence[str] = (), tasks: Sequence[str] = (), **changes: Any  # noqa: ANN401
+    named: str,
+    agents: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    **changes: Any,  # noqa: ANN401
 ) -> Suite:
     """The suite of that path or name. `agents` are names of its agents or commands, `tasks` names;
     none are all. `changes` are keys of it that were given another value. ConfigError with all that
@@ -68,7 +71,7 @@ def read_suite(
     file = _parsed(raw, named)
     if agents:
         known = {agent.name: agent for agent in file.agents}
-        chosen = tuple(known.get(each) or SuiteAgent(name=each) for each in agents)
+        chosen = tuple(known.get(each) or _typed(each) for each in agents)
         file = structs.replace(file, agents=chosen)
     if tasks:
         file = structs.replace(file, tasks=tuple(_named(named, file.tasks, tasks)))
@@ -83,9 +86,14 @@ def read_suite(
     return Suite(path, digest_of(_parts(suite), size=8), suite.file)
 
 
-def _named(
-    named: str, known: Sequence[SuiteTask], wanted: Sequence[str]
-) -> Iterator[SuiteTask]:
+def _typed(command: str) -> SuiteAgent:
+    """An agent that was named on the command line: a path is from where that was typed."""
+    if os.sep in command and os.path.isfile(command):
+        return SuiteAgent(name=os.path.basename(command), command=os.path.abspath(command))
+    return SuiteAgent(name=command)
+
+
+def _named(named: str, known: Sequence[SuiteTask], wanted: Sequence[str]) -> Iterator[SuiteTask]:
     by_name = {task.name: task for task in known}
     for name in wanted:
         if name not in by_name:
@@ -95,14 +103,10 @@ def _named(
 
 def _bytes(path: str, named: str) -> bytes:
     if not os.path.lexists(path):
-        shipped = sorted(
-            os.path.splitext(name)[0] for name in os.listdir(SHIPPED) if name.endswith(".toml")
-        )
-        words = f"Name a file, or one of Ralph's own suites: {', '.join(shipped)}"
-        raise ConfigError(f"there is no suite {named}", words)
-    with failing(f"cannot read the suite {named}", "Name a file of TOML."):
-        with open_regular(path) as file:
-            raw = file.read(_LARGEST + 1)
+        raise ConfigError(f"there is no suite {named}", "Name a file, or the one of Ralph's: small")
+    remedy = "Name a file of TOML."
+    with failing(f"cannot read the suite {named}", remedy), open_regular(path) as file:
+        raw = file.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
         raise ConfigError(f"{named}: is larger than 16 MB.", "Is it really a suite?")
     return raw
@@ -137,7 +141,7 @@ def _tidied(document: Any) -> Any:  # noqa: ANN401
         return tidied
     if isinstance(document, list):
         return [_tidied(inner) for inner in document]
-    is_moment = isinstance(document, datetime.date | datetime.time)
+    is_moment = isinstance(document, dt.date | dt.time)
     return str(document) if is_moment else document
 
 
@@ -217,7 +221,9 @@ def _located(suite: Suite, word: str, *, first: bool) -> str:
 
 def _parts(suite: Suite) -> Iterator[bytes]:
     """All that decides what a trial is: the suite, and what stands in its folders."""
-    yield msgspec.json.encode(structs.replace(suite.file, parallel=None, keep=False), order="deterministic")
+    yield msgspec.json.encode(
+        structs.replace(suite.file, parallel=None, keep=False), order="deterministic"
+    )
     for task in suite.file.tasks:
         for folder in (task.dir, task.hidden_dir):
             if folder is not None:

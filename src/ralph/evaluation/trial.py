@@ -73,22 +73,42 @@ class Bench:
         return {**kept, _LAY: layer} if layer else kept
 
 
+@value
+class Hand:
+    """Starts the commands of one trial at a time, and ends them when `watch` says so."""
+
+    start: Starter
+    watch: Callable[[], Cut | None]
+
+    def run(self, command: Command, most: float | None = None) -> tuple[Exit, str]:
+        """Run a command to its end, or for so many seconds; its last words."""
+
+        def patience(seconds: float) -> Cut | None:
+            is_late = most is not None and seconds > most
+            return self.watch() or (Cut("it took too long", _GRACE) if is_late else None)
+
+        return run_and_hear(self.start, command, patience, _LAST_WORDS)
+
+
 def gate_of(task: SuiteTask, layer: str) -> str:
     """The command that is the truth about a task."""
     return f'"${_LAY}" && (\n{task.check}\n)' if layer else task.check
 
 
 def settings_of(
-    suite: Suite, task: SuiteTask, agent: SuiteAgent, layer: str, patterns: tuple[str, ...]
+    bench: Bench, task: SuiteTask, agent: SuiteAgent, layer: str, patterns: tuple[str, ...]
 ) -> dict[str, Any]:
     """The settings of a trial's run: the agent's over the suite's, and over both what makes it a
     trial: the one guardrail, in a fresh worktree of what the agent has left."""
-    file, name = suite.file, {"command": agent.command, "kind": agent.kind, "model": agent.model}
+    file, name = (
+        bench.suite.file,
+        {"command": agent.command, "kind": agent.kind, "model": agent.model},
+    )
     usual = {
         "timeout": task.timeout or file.timeout,
         "maxTime": file.max_time,
         "maxCost": file.max_cost,
-        "sandbox": file.sandbox,
+        "sandbox": file.sandbox or ("direct" if bench.fleet else None),  # tasks would have one
         "maxWait": _MOST_WAIT,
         "loop": {"maxTimePerTask": file.max_time, "maxCostPerTask": file.max_cost},
     }
@@ -122,7 +142,7 @@ def _known(told: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------ the start of a task
 
 
-def look_at(bench: Bench, task: SuiteTask, start: Starter, watch: Callable[[], Cut | None]) -> TaskCheck:
+def look_at(bench: Bench, task: SuiteTask, hand: Hand) -> TaskCheck:
     """See whether a task can be tried here, and what its check says before anybody has worked."""
     missing = [name for name in task.needs if which(name, bench.environ.get("PATH")) is None]
     if missing:
@@ -130,31 +150,22 @@ def look_at(bench: Bench, task: SuiteTask, start: Starter, watch: Callable[[], C
     place, layer = bench.checkout(0, task), bench.layer(task)
     try:
         make_checkout(bench.suite, task, place, bench.environ)
-        _set_up(bench, task, place, start, watch)
-        argv = ("sh", "-c", gate_of(task, layer))
-        most = task.check_timeout or bench.suite.file.check_timeout
-        command = Command(argv, place, bench.surroundings(layer))
-        ended, _ = run_and_hear(start, command, _patience(watch, most), _LAST_WORDS)
+        _set_up(bench, task, place, hand)
+        command = Command(("sh", "-c", gate_of(task, layer)), place, bench.surroundings(layer))
+        ended, _ = hand.run(command, task.check_timeout or bench.suite.file.check_timeout)
         return TaskCheck(task.name, passes_at_start=ended.code == 0 and ended.cut is None)
-    except StateError as error:
+    except (ConfigError, StateError) as error:
         return TaskCheck(task.name, problem=error.message)
     finally:
         remove(os.path.dirname(place))
 
 
-def _patience(watch: Callable[[], Cut | None], most: float) -> Callable[[float], Cut | None]:
-    return lambda seconds: watch() or (Cut("it took too long", _GRACE) if seconds > most else None)
-
-
-def _set_up(
-    bench: Bench, task: SuiteTask, place: str, start: Starter, watch: Callable[[], Cut | None]
-) -> None:
+def _set_up(bench: Bench, task: SuiteTask, place: str, hand: Hand) -> None:
     """Prepare a checkout. StateError if that fails."""
     if task.setup is None:
         return
     command = Command(("sh", "-c", task.setup), place, bench.surroundings(""))
-    patience = _patience(watch, bench.suite.file.check_timeout)
-    ended, said = run_and_hear(start, command, patience, _LAST_WORDS)
+    ended, said = hand.run(command, bench.suite.file.check_timeout)
     if ended.code or ended.cut:
         last = f": {said.splitlines()[-1]}" if said else ""
         raise StateError(f"its setup failed with exit code {ended.code}{last}")
@@ -179,7 +190,7 @@ def prepare(bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> P
     remove(os.path.dirname(place))  # what an interrupted one has left
     make_checkout(bench.suite, task, place, bench.environ)
     patterns = protected(bench.suite, task, place)
-    settings = settings_of(bench.suite, task, agent, layer, patterns)
+    settings = settings_of(bench, task, agent, layer, patterns)
     ensure_ralph_dir(place)
     write_atomically(os.path.join(place, LOCAL), json.dumps(settings, indent=2), 0o600)
     words = ["run", "--prompt", task.prompt]
@@ -192,14 +203,14 @@ def prepare(bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> P
     return Prepared(place, gate_of(task, layer), argv, bench.surroundings(layer))
 
 
-def refuse_unusable(bench: Bench, start: Starter, watch: Callable[[], Cut | None]) -> None:
+def refuse_unusable(bench: Bench, hand: Hand) -> None:
     """ConfigError for an agent that could not take a turn, before anything has begun."""
     task = bench.suite.file.tasks[0]
     for agent in bench.suite.file.agents:
         ready = prepare(bench, Trial(0, task.name, agent.name, 0), task, agent)
         try:
             command = Command((*ready.argv, "--dry-run"), bench.checkouts, ready.environ)
-            ended, said = run_and_hear(start, command, lambda _: watch(), _LAST_WORDS)
+            ended, said = hand.run(command)
         finally:
             remove(os.path.dirname(ready.place))
         if ended.code and ended.cut is None:
@@ -215,39 +226,36 @@ def _people_read(said: str) -> list[str]:
 
 
 def try_once(
-    bench: Bench,
-    trial: Trial,
-    task: SuiteTask,
-    agent: SuiteAgent,
-    start: Starter,
-    watch: Callable[[], Cut | None],
+    bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent, hand: Hand
 ) -> Result | None:
     """Make a trial; None if it was interrupted, which is no result."""
-    said, ended, place = "", None, ""
+    place = os.path.dirname(bench.checkout(trial.number, task))
     try:
         ready = prepare(bench, trial, task, agent)
-        place = ready.place
-        _set_up(bench, task, place, start, watch)
-        if watch() is not None:
+        _set_up(bench, task, ready.place, hand)
+        if hand.watch() is not None:
             return None
         command = Command(ready.argv, bench.checkouts, ready.environ)
-        ended, said = run_and_hear(start, command, lambda _: watch(), _LAST_WORDS)
-        if ended.cut is not None:
-            return None
-        return _result(bench, trial, ready, ended, said)
+        ended, said = hand.run(command)
+        return None if ended.cut is not None else _result(bench, trial, ready, ended, said)
     except (RalphError, OSError) as error:
         words = error.words if isinstance(error, RalphError) else str(error)
-        return None if watch() else Result(trial, Verdict(ERROR, words), ended=time.time())
+        return None if hand.watch() else Result(trial, Verdict(ERROR, words), ended=time.time())
     finally:
-        if place and not bench.suite.file.keep:
-            remove(os.path.dirname(place))
+        if not bench.suite.file.keep:
+            remove(place)
 
 
 def _result(bench: Bench, trial: Trial, ready: Prepared, ended: Exit, said: str) -> Result:
+    """The result, as the journal of its run tells it."""
     runs = runs_of(project_dir(state_root(bench.environ), ready.place))
     if not runs:
         why = "; ".join(_people_read(said)[:2])
-        return Result(trial, Verdict(ERROR, f"no run began (exit code {ended.code}): {why}"), ended=time.time())
+        return Result(
+            trial,
+            Verdict(ERROR, f"no run began (exit code {ended.code}): {why}"),
+            ended=time.time(),
+        )
     run = runs[0]
     with folding(run.journal):
         verdict = verdict_of(_facts_of(run), ready.gate)

@@ -46,6 +46,27 @@ class TaskCheck:
     problem: str = ""  # why it cannot be tried on this machine
 
 
+@value
+class Standing:
+    """How far an evaluation is."""
+
+    planned: tuple[Trial, ...]
+    results: dict[int, Result]
+    checks: dict[str, TaskCheck]
+    limit: str = ""  # that ended it before all was done
+
+    @property
+    def missing(self) -> list[Trial]:
+        """Trials without a result."""
+        done = {number for number, result in self.results.items() if result.counts}
+        return [trial for trial in self.planned if trial.number not in done]
+
+    @property
+    def possible(self) -> list[Trial]:
+        """Those of them that can be made on this machine."""
+        return [trial for trial in self.missing if not self.checks[trial.task].problem]
+
+
 def trials_of(tasks: Sequence[str], agents: Sequence[str], repeats: int) -> list[Trial]:
     """All trials, by their numbers."""
     named = [(t, a, r + 1) for t in tasks for a in agents for r in range(repeats)]
@@ -65,10 +86,15 @@ def shuffled(trials: Iterable[Trial], seed: int) -> list[Trial]:
 def as_json(result: Result) -> dict[str, Any]:
     """A result as it is kept and printed."""
     trial, verdict = result.trial, result.verdict
-    told = {name: getattr(verdict, name) for name in Verdict.__match_args__}
-    named = {name: getattr(trial, name) for name in Trial.__match_args__}
+    told: dict[str, Any] = {name: getattr(verdict, name) for name in Verdict.__match_args__}
+    named: dict[str, Any] = {name: getattr(trial, name) for name in Trial.__match_args__}
     told["tampered"] = [*verdict.tampered]
-    return {**named, "run": result.run, "ended": result.ended, "verdict": told.pop("outcome")} | told
+    return {
+        **named,
+        "run": result.run,
+        "ended": result.ended,
+        "verdict": told.pop("outcome"),
+    } | told
 
 
 def from_json(told: dict[str, Any]) -> Result:

@@ -96,7 +96,9 @@ def markdown(found: Standings) -> str:
         (map(plain_words, row_of(rates)) for rates in found.agents),
     )
     lines += ["", LEGEND, "", *(f"- {plain_words(note)}" for note in notes(found)), ""]
-    lines += table(("Task", *map(plain_words, agents)), (_matrix_row(found, c) for c in found.tasks))
+    lines += table(
+        ("Task", *map(plain_words, agents)), (_matrix_row(found, c) for c in found.tasks)
+    )
     return "\n".join([*lines, ""])
 
 

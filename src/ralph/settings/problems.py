@@ -30,9 +30,7 @@ class SettingsProblem(msgspec.Struct, frozen=True):
     missing: bool = False  # another layer may have it; not in a list, which replaces another
 
 
-def problems(
-    document: Json, whole: type[SettingsGroup] = Settings
-) -> Iterator[SettingsProblem]:
+def problems(document: Json, whole: type[SettingsGroup] = Settings) -> Iterator[SettingsProblem]:
     """All problems of the settings, or of another document with keys of its own; none means that
     it can be converted."""
     return _check(document, whole, (), whole)

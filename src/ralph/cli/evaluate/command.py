@@ -11,11 +11,12 @@ import click
 
 from ralph.cli.base import command
 from ralph.cli.evaluate.progress import Progress
-from ralph.cli.params import at_least, dollars, duration, in_directory, in_json, option, print_lines
+from ralph.cli.params import at_least, in_directory, in_json, option, print_lines
 from ralph.errors import failing
 from ralph.files.state_dir import state_root, write_atomically
 from ralph.processes.signals import ending_by
-from ralph.text.words import counted, duration as lasting, money
+from ralph.text.words import counted, money
+from ralph.text.words import duration as lasting
 from ralph.ui.style import Tone, aligned, style_here
 
 if TYPE_CHECKING:
@@ -156,9 +157,7 @@ def _carried_out(named: str, bench: "Bench", terms: "Terms", tell: Progress) -> 
     if bench.suite.file.keep:
         tell.say(f"The checkouts are in {bench.checkouts}")
     about = (bench.suite.name, bench.evaluation.id, bench.evaluation.began)
-    return standings(
-        about, standing.planned, standing.results, standing.checks, standing.limit, time.time()
-    )
+    return standings(about, standing, time.time())
 
 
 def _show(found: "Standings", in_json: bool) -> None:
