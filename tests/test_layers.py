@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
     *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "runner"),
-    *("fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
+    *("fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor", "evaluation"),
     *("testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
@@ -29,7 +29,7 @@ PURE_ROOMS = (
 )
 PURE_NAMES = ("policy", "rules", "prompt")  # of every loop
 PURE_MODULES = (
-    *("agents.login", "agents.prices", "files.json_edit", "gates.secret_files"),
+    *("agents.login", "agents.prices", "files.digest", "files.json_edit", "gates.secret_files"),
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
     *("journal.life", "journal.spending", "journal.forecast", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
@@ -47,6 +47,7 @@ PURE_MODULES = (
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
     "web.security",
+    *("evaluation.statistics", "evaluation.verdict", "evaluation.trials", "evaluation.standings"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -59,6 +60,7 @@ LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
+    "evaluation": ("msgspec",),
     "files": ("yaml",),
     "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),

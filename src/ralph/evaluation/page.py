@@ -8,7 +8,7 @@ from ralph.evaluation.trials import Result, TaskCheck
 from ralph.evaluation.verdict import ERROR, PASSED
 from ralph.evaluation.words import LEGEND, notes, outcome_words, rate_words, row_of, why_words
 from ralph.text.words import counted, duration, listed, money
-from ralph.ui.paper.looks import ACCEPTED, DISBELIEVED, FAILED, UNJUDGED, WENT_ON, Look
+from ralph.ui.paper.looks import ACCEPTED, DISBELIEVED, UNJUDGED, WENT_ON, Look
 from ralph.ui.paper.markup import (
     EMPTY,
     Markup,
@@ -112,7 +112,7 @@ def rates_plot(name: str, title: str, gist: str, rows: _Rows, tone: str) -> Plot
 def _row(agent: str, found: Rate, x: Scale, y: float, tone: str) -> Markup:
     name = label(x.start - 12, y + 4, cut(agent, _NAME), "name", "end")
     if not found.of:
-        return joined((name, label(x.start + 8, y + 4, "never", "tick")))
+        return joined((name, label(x.start + 8, y + 4, "never said it", "tick")))
     hint = tag("title", f"{agent}: {found.count} of {found.of}, {rate_words(found)}")
     ends = (x(found.low), x(found.high))
     parts = (
@@ -197,7 +197,7 @@ def _look(result: Result) -> Look:
         return UNJUDGED
     if verdict.false_claim:
         return DISBELIEVED
-    return ACCEPTED if verdict.outcome == PASSED else FAILED
+    return ACCEPTED if verdict.outcome == PASSED else WENT_ON
 
 
 def _trials(found: Standings) -> Markup:
@@ -227,7 +227,7 @@ def _trial(result: Result) -> Markup:
         tag("span", f"{outcome_words(result)}: ", foreign(why_words(result)), class_="words"),
     )
     inside = joined(_inside(result))
-    class_ = f"turn {look.name}"
+    class_ = f"turn trial {look.name}"
     return tag(
         "details", tag("summary", *summary), tag("div", inside, class_="inside"), class_=class_
     )

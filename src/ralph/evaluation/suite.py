@@ -46,7 +46,7 @@ class Suite:
         return os.path.splitext(os.path.basename(self.path))[0]
 
     def beside(self, path: str) -> str:
-        return os.path.join(self.home, os.path.expanduser(path))
+        return os.path.normpath(os.path.join(self.home, os.path.expanduser(path)))
 
 
 def find_suite(named: str) -> str:

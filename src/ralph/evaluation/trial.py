@@ -92,7 +92,7 @@ class Hand:
 
 def gate_of(task: SuiteTask, layer: str) -> str:
     """The command that is the truth about a task."""
-    return f'"${_LAY}" && (\n{task.check}\n)' if layer else task.check
+    return f'"${_LAY}" || exit\n{task.check}' if layer else task.check
 
 
 def settings_of(

@@ -10,13 +10,14 @@ from ralph.kernel.facts import Fact
 from ralph.kernel.findings import Finding
 from ralph.kernel.rules import describe_failure
 from ralph.kernel.state import NEW, RunState, fold
-from ralph.kernel.turn import Turn
+from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Reason
 from ralph.text.plain import first_line
 
 PASSED, FAILED, ERROR = "passed", "failed", "error"
 _NOT_RUN = ("It could not be run:", "(the disk is full)")  # what gates say of the host
+_OUTPUT = "Output (truncated):\n"  # what stands before it in a finding
 _LONGEST_WORDS = 600
 _BY_ITSELF = (Reason.CONFIG, Reason.BUG, Reason.INTERRUPTED)  # ends that are no agent's doing
 
@@ -95,8 +96,7 @@ def _judged(state: RunState, tried: list[_Tried]) -> Verdict:
     if why := _error(state, tried):
         return replace(verdict, why=why)
     last = tried[-1]
-    output = last.found[0].text if last.found else ""
-    told = replace(verdict, said=_end(last.turn.text), output=_end(output))
+    told = replace(verdict, said=_end(last.turn.text), output=_end(_printed(last)))
     if last.passed and not last.turn.failed:
         return replace(told, outcome=PASSED)
     return replace(told, outcome=FAILED, why=_why(last))
@@ -110,6 +110,8 @@ def _error(state: RunState, tried: list[_Tried]) -> str:
     if stop.reason in _BY_ITSELF or not tried:
         return stop.why or f"its run ended: {stop.reason}"
     last, failure = tried[-1], tried[-1].turn.failure
+    if last.turn.ending is Ending.UNSTARTABLE:
+        return last.turn.why
     if failure is not None and (failure.refused or failure.passes):
         return f"the agent's provider: {describe_failure(last.turn)}"
     texts = "\n".join(finding.text for finding in last.found or ())
@@ -120,13 +122,18 @@ def _error(state: RunState, tried: list[_Tried]) -> str:
 
 def _why(last: _Tried) -> str:
     if last.turn.failed:
-        return f"the agent failed: {first_line(describe_failure(last.turn))}"
+        return f"agent: {first_line(describe_failure(last.turn))}"
     if not last.found:
         return "the check did not run"
-    finding = last.found[0]
-    lines = [line for line in finding.text.splitlines() if line.strip()]
+    finding, printed = last.found[0], _printed(last).splitlines()
     about = f"exit code {finding.code}" if finding.code is not None else first_line(finding.text)
-    return f"the check failed: {about}" + (f": {first_line(lines[-1])}" if len(lines) > 3 else "")
+    return f"check: {about}" + (f": {printed[-1]}" if printed else "")
+
+
+def _printed(last: _Tried) -> str:
+    """The output of the check, which a finding holds behind its own words."""
+    text = last.found[0].text if last.found else ""
+    return text.partition(_OUTPUT)[2].strip()
 
 
 def _with_claim(verdict: Verdict, tried: list[_Tried], contract: Contract) -> Verdict:
