@@ -11,7 +11,7 @@ from ralph.errors import ConfigError, LockedError, StateError
 from ralph.evaluation.page import page
 from ralph.evaluation.schema import SuiteFile
 from ralph.evaluation.standings import Standings, as_document, standings
-from ralph.evaluation.store import begun, last_of, resumed
+from ralph.evaluation.store import begun, last_of, refuse_another, resumed
 from ralph.evaluation.suite import Suite
 from ralph.evaluation.trials import (
     Result,
@@ -166,7 +166,7 @@ def suite(tmp_path: Path, digest: str = "d1") -> Suite:
 
 
 def test_the_newest_result_counts_and_a_torn_line_does_not(tmp_path: Path) -> None:
-    evaluation = begun(str(tmp_path / "state"), suite(tmp_path), "")
+    evaluation = begun(str(tmp_path / "state"), suite(tmp_path), {})
     evaluation.keep(result(1, "x", ERROR))
     evaluation.keep(result(2, "x"))
     evaluation.keep(result(1, "x", FAILED))
@@ -181,21 +181,22 @@ def test_the_newest_result_counts_and_a_torn_line_does_not(tmp_path: Path) -> No
 
 
 def test_what_is_resumed_is_the_same_suite(tmp_path: Path) -> None:
-    root = str(tmp_path / "state")
+    root, path = str(tmp_path / "state"), suite(tmp_path).path
     with pytest.raises(ConfigError, match=r"no evaluation of s\.toml was begun"):
-        resumed(root, suite(tmp_path), "s.toml")
-    evaluation = begun(root, suite(tmp_path), "local")
-    assert resumed(root, suite(tmp_path), "s.toml") == evaluation
+        resumed(root, path, "s.toml")
+    evaluation = begun(root, suite(tmp_path), {"fleet": "local"})
+    assert resumed(root, path, "s.toml") == evaluation
+    refuse_another(evaluation, suite(tmp_path), "s.toml")
     with pytest.raises(StateError, match="is not what it was"):
-        resumed(root, suite(tmp_path, "d2"), "s.toml")
+        refuse_another(evaluation, suite(tmp_path, "d2"), "s.toml")
     with evaluation.held(), pytest.raises(LockedError), evaluation.held():
         pass
     evaluation.forget_unbegun()
-    assert last_of(root, suite(tmp_path)) is None
+    assert last_of(root, path) is None
 
 
 def test_what_has_results_is_not_forgotten(tmp_path: Path) -> None:
-    evaluation = begun(str(tmp_path / "state"), suite(tmp_path), "")
+    evaluation = begun(str(tmp_path / "state"), suite(tmp_path), {})
     evaluation.keep(result(1, "x"))
     evaluation.forget_unbegun()
-    assert last_of(str(tmp_path / "state"), suite(tmp_path)) == evaluation
+    assert last_of(str(tmp_path / "state"), suite(tmp_path).path) == evaluation

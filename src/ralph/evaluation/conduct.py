@@ -68,7 +68,7 @@ class Conductor:
         os.makedirs(bench.checkouts, mode=0o700, exist_ok=True)
         with self._hand() as hand:
             try:
-                refuse_unusable(bench, hand)
+                refuse_unusable(bench, hand, self._terms.dollars)
             except BaseException:
                 bench.evaluation.forget_unbegun()
                 remove(bench.checkouts)

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,7 +29,7 @@ class Evaluation:
     directory: str
     began: float
     digest: str  # of its suite
-    fleet: str = ""
+    options: Mapping[str, Any]  # with which it was begun: agents, tasks, repeats, fleet
 
     @property
     def id(self) -> str:
@@ -88,22 +88,22 @@ class Evaluation:
             lock.release()
 
 
-def begun(root: str, suite: Suite, fleet: str) -> Evaluation:
+def begun(root: str, suite: Suite, options: Mapping[str, Any]) -> Evaluation:
     """A new evaluation of a suite."""
     ensure_state_root(root)
     now = time.time()
     directory = os.path.join(root, FOLDER, new_run_id(now))
-    about = {"version": 1, "suite": suite.path, "digest": suite.digest, "fleet": fleet}
+    about = {"version": 1, "suite": suite.path, "digest": suite.digest, "options": {**options}}
     with writing_state(root):
         os.makedirs(directory, mode=0o700)
         write_atomically(
             os.path.join(directory, _ABOUT), json.dumps({**about, "began": now}), 0o600
         )
-    return Evaluation(directory, now, suite.digest, fleet)
+    return Evaluation(directory, now, suite.digest, options)
 
 
-def last_of(root: str, suite: Suite) -> Evaluation | None:
-    """The newest evaluation of a suite, whatever the suite was then."""
+def last_of(root: str, suite: str) -> Evaluation | None:
+    """The newest evaluation of the suite at that path, whatever it was then."""
     folder = os.path.join(root, FOLDER)
     try:
         names = sorted(os.listdir(folder), reverse=True)
@@ -112,21 +112,25 @@ def last_of(root: str, suite: Suite) -> Evaluation | None:
     for name in names:
         directory = os.path.join(folder, name)
         about = json_object(read_or_nothing(os.path.join(directory, _ABOUT))) or {}
-        if about.get("suite") == suite.path and isinstance(about.get("digest"), str):
-            began = float(about.get("began") or 0.0)
-            return Evaluation(directory, began, about["digest"], str(about.get("fleet") or ""))
+        digest, options = about.get("digest"), about.get("options")
+        if about.get("suite") == suite and isinstance(digest, str) and isinstance(options, dict):
+            return Evaluation(directory, float(about.get("began") or 0.0), digest, options)
     return None
 
 
-def resumed(root: str, suite: Suite, named: str) -> Evaluation:
-    """The newest evaluation of a suite, to go on with it."""
+def resumed(root: str, suite: str, named: str) -> Evaluation:
+    """The newest evaluation of the suite at that path, to go on with it."""
     found = last_of(root, suite)
     if found is None:
         raise ConfigError(f"no evaluation of {named} was begun", f"Begin one: ralph eval {named}")
-    if found.digest != suite.digest:
-        raise StateError(
-            f"{named} is not what it was when evaluation {found.id} began: the results would not"
-            " be of one suite",
-            f"Give it the same options and files as then, or begin anew: ralph eval {named}",
-        )
     return found
+
+
+def refuse_another(evaluation: Evaluation, suite: Suite, named: str) -> None:
+    """StateError if the suite is not the one that the evaluation has results of."""
+    if evaluation.digest != suite.digest:
+        raise StateError(
+            f"{named} is not what it was when evaluation {evaluation.id} began, so the results"
+            " would not be of one suite",
+            f"Put it back, or begin anew: ralph eval {named}",
+        )

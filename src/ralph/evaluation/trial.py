@@ -193,7 +193,10 @@ def prepare(bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> P
     settings = settings_of(bench, task, agent, layer, patterns)
     ensure_ralph_dir(place)
     write_atomically(os.path.join(place, LOCAL), json.dumps(settings, indent=2), 0o600)
-    words = ["run", "--prompt", task.prompt]
+    prompt = bench.evaluation.place("prompts", f"{slug(task.name)}.md")
+    os.makedirs(os.path.dirname(prompt), mode=0o700, exist_ok=True)
+    write_atomically(prompt, task.prompt, 0o600)
+    words = ["run", "--prompt-file", prompt]
     if bench.fleet:
         words = ["tasks", "run", "--fleet", bench.fleet, "--allow-dirty"]
         line = {"id": "T-001", "title": task.name, "description": task.prompt}
@@ -203,13 +206,16 @@ def prepare(bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> P
     return Prepared(place, gate_of(task, layer), argv, bench.surroundings(layer))
 
 
-def refuse_unusable(bench: Bench, hand: Hand) -> None:
-    """ConfigError for an agent that could not take a turn, before anything has begun."""
+def refuse_unusable(bench: Bench, hand: Hand, dollars: float | None) -> None:
+    """ConfigError for an agent that could not take a turn, or not be counted against a limit of
+    money, before anything has begun."""
     task = bench.suite.file.tasks[0]
     for agent in bench.suite.file.agents:
         ready = prepare(bench, Trial(0, task.name, agent.name, 0), task, agent)
         try:
-            command = Command((*ready.argv, "--dry-run"), bench.checkouts, ready.environ)
+            limit = () if dollars is None else ("--max-cost", str(dollars))
+            argv = (*ready.argv, *limit, "--dry-run")
+            command = Command(argv, bench.checkouts, ready.environ)
             ended, said = hand.run(command)
         finally:
             remove(os.path.dirname(ready.place))

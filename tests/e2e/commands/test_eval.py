@@ -146,6 +146,7 @@ def test_what_cannot_be_used_is_refused_before_anything_begins(place: Path, here
         ((named, "--fail-under", "2"), "is not a rate"),
         ((named, "--repeats", "0"), "0 is less than 1"),
         ((named, "--resume"), "no evaluation of"),
+        ((named, "--max-cost", "5"), "reports no cost"),
     ):
         done = here("eval", *words)
         assert (done.code, said in done.err) == (2, True), done.err
@@ -193,7 +194,9 @@ def evaluation(place: Path) -> Iterator[Evaluation]:
     begun.process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_an_end_loses_no_result_and_leaves_no_process(
     evaluation: Evaluation, number: signal.Signals
 ) -> None:

@@ -12,7 +12,7 @@ import click
 from ralph.cli.base import command
 from ralph.cli.evaluate.progress import Progress
 from ralph.cli.params import at_least, in_directory, in_json, option, print_lines
-from ralph.errors import failing
+from ralph.errors import ConfigError, failing
 from ralph.files.state_dir import state_root, write_atomically
 from ralph.processes.signals import ending_by
 from ralph.text.words import counted, money
@@ -22,6 +22,7 @@ from ralph.ui.style import Tone, aligned, style_here
 if TYPE_CHECKING:
     from ralph.evaluation.conduct import Terms
     from ralph.evaluation.standings import Standings
+    from ralph.evaluation.store import Evaluation
     from ralph.evaluation.suite import Suite
     from ralph.evaluation.trial import Bench
 
@@ -79,18 +80,21 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
     a rate is below --fail-under; 2 the suite or an agent cannot be used; 130 interrupted.
     """
     from ralph.evaluation.conduct import Terms, usual_at_once
-    from ralph.evaluation.suite import read_suite
+    from ralph.evaluation.trial import Bench
 
-    given = {name: flags[name] for name in ("repeats", "parallel", "keep")}
-    read = read_suite(suite, flags["agent"], flags["task"], **given)
+    root, tell = state_root(os.environ), Progress()
+    read, evaluation = _read(root, suite, flags)
     at_once = read.file.parallel or usual_at_once()
     terms = Terms(at_once, flags["max_time"], flags["max_cost"])
-    tell = Progress()
     tell.say(_plan_words(read, terms))
+    if flags["output"] and not os.path.isdir(os.path.dirname(os.path.abspath(flags["output"]))):
+        raise ConfigError(f"there is no directory for {flags['output']}", "Name another: -o FILE")
     if flags["dry_run"]:
         return 0
+    evaluation = evaluation or _begun(root, read, flags, tell)
+    bench = Bench(read, evaluation, dict(os.environ), flags["fleet"] or "")
     with ending_by(signal.default_int_handler):
-        found = _carried_out(suite, _bench(suite, read, flags, tell), terms, tell)
+        found = _carried_out(suite, bench, terms, tell)
     _show(found, flags["in_json"])
     if flags["output"]:
         _write(found, flags["output"])
@@ -99,6 +103,22 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
         tell.say(f"To make the trials without a result: ralph eval {suite} --resume")
     least = flags["fail_under"] or 0.0
     return int(found.without_result > 0 or any(a.passes.share < least for a in found.agents))
+
+
+def _read(root: str, named: str, flags: dict[str, Any]) -> "tuple[Suite, Evaluation | None]":
+    """The suite as it is asked for, and the evaluation to go on with, whose options count where
+    none are given."""
+    from ralph.evaluation.store import refuse_another, resumed
+    from ralph.evaluation.suite import find_suite, read_suite
+
+    earlier = resumed(root, find_suite(named), named) if flags["resume"] else None
+    if earlier is not None:
+        flags |= {name: flags[name] or then for name, then in earlier.options.items()}
+    given = {name: flags[name] for name in ("repeats", "parallel", "keep")}
+    suite = read_suite(named, flags["agent"], flags["task"], **given)
+    if earlier is not None:
+        refuse_another(earlier, suite, named)
+    return suite, earlier
 
 
 def _plan_words(suite: "Suite", terms: "Terms") -> str:
@@ -115,22 +135,21 @@ def _plan_words(suite: "Suite", terms: "Terms") -> str:
     return f"{words}; {most}, and about {lasting(longest)} if every turn takes its whole time"
 
 
-def _bench(named: str, suite: "Suite", flags: dict[str, Any], tell: Progress) -> "Bench":
-    """A new evaluation, or one to go on with."""
+def _begun(root: str, suite: "Suite", flags: dict[str, Any], tell: Progress) -> "Evaluation":
+    """A new evaluation; who has left one behind is told."""
     from ralph.evaluation.conduct import standing_of
-    from ralph.evaluation.store import begun, last_of, resumed
+    from ralph.evaluation.store import begun, last_of
     from ralph.evaluation.trial import Bench
 
-    root, environ, fleet = state_root(os.environ), dict(os.environ), flags["fleet"] or ""
-    if flags["resume"]:
-        evaluation = resumed(root, suite, named)
-        return Bench(suite, evaluation, environ, fleet or evaluation.fleet)
-    if (earlier := last_of(root, suite)) is not None and earlier.digest == suite.digest:
-        standing = standing_of(Bench(suite, earlier, environ))
+    earlier = last_of(root, suite.path)
+    if earlier is not None and earlier.digest == suite.digest:
+        standing = standing_of(Bench(suite, earlier, {}))
         if missing := len(standing.missing):
             of = f"{missing} of {len(standing.planned)} trials"
             tell.say(f"{earlier.id} is left behind without {of}; to go on with it: --resume")
-    return Bench(suite, begun(root, suite, fleet), environ, fleet)
+    places = (os.path.abspath(a) if os.path.isfile(a) else a for a in flags["agent"])
+    options = {name: flags[name] for name in ("task", "repeats", "fleet")}
+    return begun(root, suite, {**options, "agent": [*places]})
 
 
 def _carried_out(named: str, bench: "Bench", terms: "Terms", tell: Progress) -> "Standings":
