@@ -66,11 +66,10 @@ def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
 
 def is_path_from(directory: str, command: str) -> bool:
     """True if the command is a path from there; one among its arguments does not make it one."""
-    if os.sep not in command or os.path.isabs(command):
+    if os.sep not in command or os.path.isabs(command) or own_words(command, {}):
         return False
-    if os.sep not in command.split(maxsplit=1)[0]:
-        return os.path.exists(os.path.join(directory, command))  # it may have a blank in it
-    return not own_words(command, {})
+    is_program = os.sep in command.split(maxsplit=1)[0]  # else a blank may be in its name
+    return is_program or os.path.exists(os.path.join(directory, command))
 
 
 def how_to_install(environ: Mapping[str, str]) -> list[str]:

@@ -60,7 +60,8 @@ def _gist(found: Standings) -> str:
         return "No trial has a result."
     most = max(rates.passes.share for rates in tried)
     best = [rates.agent for rates in tried if rates.passes.share == most]
-    words = f"{listed(best, 3, ' and ')} passed {most:.0%} of {'its' if len(best) == 1 else 'their'} trials"
+    whose = "its" if len(best) == 1 else "their"
+    words = f"{listed(best, 3, ' and ')} passed {most:.0%} of {whose} trials"
     false = [r for r in tried if r.falsehoods.count]
     if not false:
         return f"{words}. Nobody said done when it was not."

@@ -44,11 +44,11 @@ def _share(value: str) -> float:
 @click.argument("suite")
 @option("--agent NAME", "Only this agent of the suite, or this command; repeat.", multiple=True)
 @option("--task NAME", "Only this task of the suite; repeat for more.", multiple=True)
-@option("--repeats N", "Trials of each agent at each task.", type=at_least(1))
+@option("--repeats N", "Trials of each agent at each task.  [default: 1]", type=at_least(1))
 @option("--parallel N", "Trials at a time.  [default: by this machine]", type=at_least(1))
 @option("--fleet ADDRESS", "Take the turns on the machines of a fleet; local: on this one.")
-@option("--max-time DURATION", "Begin no trial after this time.")
-@option("--max-cost USD", "Begin no trial after this many dollars.")
+@option("--max-time DURATION", "Begin no trial after this time.  [default: no limit]")
+@option("--max-cost USD", "Begin no trial after this many dollars.  [default: no limit]")
 @option("--resume", "Go on with the last evaluation of this suite.")
 @option("--keep", "Keep the checkouts, and say where they are.", default=None)
 @option("--fail-under RATE", "Exit with 1 if an agent's pass rate is lower.", type=_share)
@@ -76,8 +76,9 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
       ralph eval SUITE.toml --dry-run
       ralph eval SUITE.toml --resume
 
-    Exit codes: 0 every trial has a result, whatever it is; 1 some have none, or
-    a rate is below --fail-under; 2 the suite or an agent cannot be used; 130 interrupted.
+    Exit codes: 0 every trial has a result, whatever it is; 1 some have none,
+    or a rate is below --fail-under; 2 the suite or an agent cannot be used;
+    130 interrupted.
     """
     from ralph.evaluation.conduct import Terms, usual_at_once
     from ralph.evaluation.trial import Bench
