@@ -156,6 +156,12 @@ def test_every_trial_stands_once_in_an_order_by_chance() -> None:
     assert [trial.agent for trial in order[:6]] != sorted(trial.agent for trial in order[:6])
 
 
+def test_what_is_missing_can_be_made_where_its_task_can_be_tried() -> None:
+    standing = Standing(PLANNED, {r.trial.number: r for r in RESULTS}, CHECKS)
+    assert [trial.number for trial in standing.missing] == [3, 12, 13]
+    assert [trial.number for trial in standing.possible] == [3, 12]
+
+
 def test_results_come_back_as_they_were() -> None:
     for each in RESULTS:
         assert from_json(json.loads(json.dumps(as_json(each)))) == each

@@ -19,7 +19,7 @@ from kits.histories import (
     said,
 )
 from ralph.evaluation.verdict import ERROR, FAILED, PASSED, Verdict, verdict_of
-from ralph.kernel.facts import Checked, Fact, Started
+from ralph.kernel.facts import Checked, Ended, Fact, Started
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits
 from ralph.kernel.rules import Patience
@@ -97,6 +97,13 @@ def test_a_run_that_was_cut_off_or_never_began_is_an_error() -> None:
     whole = told([DONE], set())
     assert verdict_of(whole[:-1], CHECK).why == "its run was cut off"
     assert verdict_of([], CHECK).outcome == ERROR
+
+
+def test_an_agent_that_another_machine_lacks_is_an_error() -> None:
+    """There the run does not end with its turn: the task is left to a person."""
+    facts = [replace(f, turn=MISSING) if isinstance(f, Ended) else f for f in told([WORK], {1})]
+    found = verdict_of(facts, CHECK)
+    assert (found.outcome, found.why) == (ERROR, MISSING.why)
 
 
 def test_why_it_failed() -> None:
