@@ -178,6 +178,7 @@ def test_the_newest_result_counts_and_a_torn_line_does_not(tmp_path: Path) -> No
     evaluation.keep(result(1, "x", FAILED))
     evaluation.keep_check(TaskCheck("t1", passes_at_start=True))
     with open(evaluation.place("results.jsonl"), "ab") as file:
+        file.write(b'{"type":"trial","number":7}\n')  # as somebody has edited it
         file.write(b'{"type":"trial","number":3,"ta')  # torn off by a kill
     found = evaluation.results()
     assert {number: r.verdict.outcome for number, r in found.items()} == {1: FAILED, 2: PASSED}

@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from ralph.evaluation.trial import Bench, Hand, look_at, refuse_unusable, try_once
+from ralph.evaluation.trial import GRACE, Hand, Site, look_at, refuse_unusable, try_once
 from ralph.evaluation.trials import Result, Standing, TaskCheck, Trial, shuffled, trials_of
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, start
 from ralph.sandbox.layer_store import remove
 from ralph.text.words import duration
-
-_GRACE = 1.0  # seconds for each step of ending an interrupted trial, which is made anew
 
 
 @value
@@ -34,16 +32,16 @@ class Terms:
     dollars: float | None = None
 
 
-def plan_of(bench: Bench) -> tuple[Trial, ...]:
+def plan_of(site: Site) -> tuple[Trial, ...]:
     """All trials of the suite."""
-    file = bench.suite.file
+    file = site.suite.file
     tasks, agents = [task.name for task in file.tasks], [agent.name for agent in file.agents]
     return tuple(trials_of(tasks, agents, file.repeats))
 
 
-def standing_of(bench: Bench) -> Standing:
+def standing_of(site: Site) -> Standing:
     """How far it is by what is written down."""
-    return Standing(plan_of(bench), bench.evaluation.results(), bench.evaluation.checks())
+    return Standing(plan_of(site), site.evaluation.results(), site.evaluation.checks())
 
 
 def usual_at_once() -> int:
@@ -54,8 +52,8 @@ def usual_at_once() -> int:
 class Conductor:
     """Carries out what is missing of an evaluation."""
 
-    def __init__(self, bench: Bench, terms: Terms, on_start: Callable[[Trial], object]) -> None:
-        self._bench, self._terms, self._on_start = bench, terms, on_start
+    def __init__(self, site: Site, terms: Terms, on_start: Callable[[Trial], object]) -> None:
+        self._site, self._terms, self._on_start = site, terms, on_start
         self._stopping = threading.Event()
         self._lock = threading.Lock()  # of what follows
         self._waiting: deque[Trial] = deque()
@@ -64,26 +62,26 @@ class Conductor:
     def begin(self, on_check: Callable[[TaskCheck], object]) -> None:
         """Refuse agents that cannot work, and look at each task that nobody has looked at yet.
         ConfigError for what is wrong with an agent."""
-        bench = self._bench
-        os.makedirs(bench.checkouts, mode=0o700, exist_ok=True)
+        site = self._site
+        os.makedirs(site.checkouts, mode=0o700, exist_ok=True)
         with self._hand() as hand:
             try:
-                refuse_unusable(bench, hand, self._terms.dollars)
+                refuse_unusable(site, hand, self._terms.dollars)
             except BaseException:
-                bench.evaluation.forget_unbegun()
-                remove(bench.checkouts)
+                site.evaluation.forget_unbegun()
+                remove(site.checkouts)
                 raise
-            known = bench.evaluation.checks()
-            for task in bench.suite.file.tasks:
+            known = site.evaluation.checks()
+            for task in site.suite.file.tasks:
                 if task.name not in known or known[task.name].problem:
-                    check = look_at(bench, task, hand)
-                    bench.evaluation.keep_check(check)
+                    check = look_at(site, task, hand)
+                    site.evaluation.keep_check(check)
                     on_check(check)
 
     def carry_out(self, on_result: Callable[[Result], object]) -> Standing:
         """Make every trial that has no result; how far it is then."""
-        bench, standing = self._bench, standing_of(self._bench)
-        self._waiting.extend(shuffled(standing.possible, bench.suite.file.seed))
+        site, standing = self._site, standing_of(self._site)
+        self._waiting.extend(shuffled(standing.possible, site.suite.file.seed))
         known = (result.verdict.cost_usd for result in standing.results.values())
         self._spent, self._began = sum(filter(None, known)), time.monotonic()
         told: queue.Queue[Result | BaseException | None] = queue.Queue()
@@ -100,7 +98,7 @@ class Conductor:
                     case None:
                         at_work -= 1
                     case Result() as result:
-                        bench.evaluation.keep(result)
+                        site.evaluation.keep(result)
                         on_result(result)
                     case BaseException() as error:
                         raise error
@@ -108,20 +106,20 @@ class Conductor:
             self._stopping.set()
             for hand in hands:
                 hand.join()
-            if not bench.suite.file.keep:
-                remove(bench.checkouts)
-        return replace(standing_of(bench), limit=self._limit)
+            if not site.suite.file.keep:
+                remove(site.checkouts)
+        return replace(standing_of(site), limit=self._limit)
 
     def _work(self, told: "queue.Queue[Result | BaseException | None]") -> None:
         """Make trials until there are no more."""
-        file = self._bench.suite.file
+        file = self._site.suite.file
         try:
             with self._hand() as hand:
                 while trial := self._next():
                     task = next(task for task in file.tasks if task.name == trial.task)
                     agent = next(agent for agent in file.agents if agent.name == trial.agent)
                     self._on_start(trial)
-                    result = try_once(self._bench, trial, task, agent, hand)
+                    result = try_once(self._site, trial, task, agent, hand)
                     if result is not None:
                         with self._lock:
                             self._spent += result.verdict.cost_usd or 0.0
@@ -143,7 +141,7 @@ class Conductor:
             return None if self._limit else self._waiting.popleft()
 
     def _watch(self) -> Cut | None:
-        return Cut("interrupted", _GRACE) if self._stopping.is_set() else None
+        return Cut("interrupted", GRACE) if self._stopping.is_set() else None
 
     @contextmanager
     def _hand(self) -> Iterator[Hand]:
@@ -158,9 +156,9 @@ def _keeper() -> Iterator[Starter]:
         from ralph.processes.keeper import Keeper
         from ralph.processes.keeper_main import is_possible
     if sys.platform != "linux" or not is_possible():
-        yield partial(start, most_grace=_GRACE)
+        yield partial(start, most_grace=GRACE)
         return
-    keeper = Keeper(most_grace=_GRACE, person=True)
+    keeper = Keeper(most_grace=GRACE, person=True)
     keeper.begin()
     try:
         yield keeper

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ralph.errors import ConfigError, StateError
@@ -52,11 +52,13 @@ class Evaluation:
             append(self.place(_RESULTS), record)
 
     def results(self) -> dict[int, Result]:
-        """The newest result of each trial, by its number. A torn line is no result."""
+        """The newest result of each trial, by its number. A torn line is none, nor is one that
+        somebody has edited."""
         found = {}
         for record in self._records("trial"):
-            result = from_json(record)
-            found[result.trial.number] = result
+            with suppress(KeyError, TypeError):
+                result = from_json(record)
+                found[result.trial.number] = result
         return found
 
     def checks(self) -> dict[str, TaskCheck]:

@@ -52,7 +52,7 @@ class Suite:
 def find_suite(named: str) -> str:
     """The path of a suite: of a file, else of one that Ralph brings along by its name."""
     shipped = os.path.join(SHIPPED, f"{named}.toml")
-    if not os.path.lexists(named) and os.sep not in named and os.path.isfile(shipped):
+    if not os.path.isfile(named) and os.sep not in named and os.path.isfile(shipped):
         return shipped
     return os.path.abspath(named)
 

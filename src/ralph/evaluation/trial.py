@@ -17,6 +17,7 @@ from ralph.evaluation.suite import Suite
 from ralph.evaluation.trials import Result, TaskCheck, Trial
 from ralph.evaluation.verdict import ERROR, Verdict, verdict_of
 from ralph.files.state_dir import ensure_ralph_dir, project_dir, state_root, write_atomically
+from ralph.files.state_home import cache_home
 from ralph.git.branch import slug
 from ralph.journal.journal import JOURNAL
 from ralph.journal.runs import Facts, Run, directories, folding, runs_of
@@ -34,12 +35,12 @@ _LAY = "RALPH_EVAL_LAY"  # names the program that lays hidden files; agents do n
 _FRESH_RUN = frozenset({"RALPH_RUN", _LAY})
 _LAST_WORDS = 4000  # bytes of what a run tells people
 _MOST_WAIT = 1800  # seconds that a trial waits for a provider, unless settings say otherwise
-_GRACE = 1.0  # seconds; what is interrupted is made anew
+GRACE = 1.0  # seconds; what is interrupted is made anew
 
 
 @value
-class Bench:
-    """The surroundings of every trial of an evaluation."""
+class Site:
+    """An evaluation with its suite and its environment: all that its trials share."""
 
     suite: Suite
     evaluation: Evaluation
@@ -53,10 +54,7 @@ class Bench:
     @property
     def checkouts(self) -> str:
         """Outside of the state directory, which sandboxes hide."""
-        said = self.environ.get("XDG_CACHE_HOME", "")
-        home = self.environ.get("HOME") or os.path.expanduser("~")
-        cache = said if os.path.isabs(said) else os.path.join(home, ".cache")
-        return os.path.join(cache, "ralph", "evals", self.evaluation.id)
+        return os.path.join(cache_home(self.environ), "ralph", "evals", self.evaluation.id)
 
     def layer(self, task: SuiteTask) -> str:
         """The program that lays the hidden files of a task; "" if it has none."""
@@ -85,7 +83,7 @@ class Hand:
 
         def patience(seconds: float) -> Cut | None:
             is_late = most is not None and seconds > most
-            return self.watch() or (Cut("it took too long", _GRACE) if is_late else None)
+            return self.watch() or (Cut("it took too long", GRACE) if is_late else None)
 
         return run_and_hear(self.start, command, patience, _LAST_WORDS)
 
@@ -96,25 +94,28 @@ def gate_of(task: SuiteTask, layer: str) -> str:
 
 
 def settings_of(
-    bench: Bench, task: SuiteTask, agent: SuiteAgent, layer: str, patterns: tuple[str, ...]
+    site: Site, task: SuiteTask, agent: SuiteAgent, layer: str, patterns: tuple[str, ...]
 ) -> dict[str, Any]:
     """The settings of a trial's run: the agent's over the suite's, and over both what makes it a
     trial: the one guardrail, in a fresh worktree of what the agent has left."""
-    file, name = (
-        bench.suite.file,
-        {"command": agent.command, "kind": agent.kind, "model": agent.model},
-    )
+    file = site.suite.file
     usual = {
         "timeout": task.timeout or file.timeout,
         "maxTime": file.max_time,
         "maxCost": file.max_cost,
-        "sandbox": file.sandbox or ("direct" if bench.fleet else None),  # tasks would have one
+        "sandbox": file.sandbox or ("direct" if site.fleet else None),  # tasks would have one
         "maxWait": _MOST_WAIT,
         "loop": {"maxTimePerTask": file.max_time, "maxCostPerTask": file.max_cost},
     }
     asked = merge(merge(_known(usual), file.settings), agent.settings)
-    chosen = {**_known(name), **({"flags": [*agent.flags]} if agent.flags else {})}
-    asked = merge(asked, {"agent": {**chosen, "env": {"set": dict(agent.env)}}})
+    chosen = {
+        "command": agent.command,
+        "kind": agent.kind,
+        "model": agent.model,
+        "flags": [*agent.flags] or None,
+        "env": {"set": dict(agent.env)},
+    }
+    asked = merge(asked, {"agent": _known(chosen)})
     unset = asked["agent"]["env"].get("unset", [])
     turns = task.iterations or file.iterations
     rail = {
@@ -142,17 +143,17 @@ def _known(told: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------ the start of a task
 
 
-def look_at(bench: Bench, task: SuiteTask, hand: Hand) -> TaskCheck:
+def look_at(site: Site, task: SuiteTask, hand: Hand) -> TaskCheck:
     """See whether a task can be tried here, and what its check says before anybody has worked."""
-    missing = [name for name in task.needs if which(name, bench.environ.get("PATH")) is None]
+    missing = [name for name in task.needs if which(name, site.environ.get("PATH")) is None]
     if missing:
         return TaskCheck(task.name, problem=f"{', '.join(missing)} is not on PATH")
-    place, layer = bench.checkout(0, task), bench.layer(task)
+    place, layer = site.checkout(0, task), site.layer(task)
     try:
-        make_checkout(bench.suite, task, place, bench.environ)
-        _set_up(bench, task, place, hand)
-        command = Command(("sh", "-c", gate_of(task, layer)), place, bench.surroundings(layer))
-        ended, _ = hand.run(command, task.check_timeout or bench.suite.file.check_timeout)
+        make_checkout(site.suite, task, place, site.environ)
+        _set_up(site, task, place, hand)
+        command = Command(("sh", "-c", gate_of(task, layer)), place, site.surroundings(layer))
+        ended, _ = hand.run(command, task.check_timeout or site.suite.file.check_timeout)
         return TaskCheck(task.name, passes_at_start=ended.code == 0 and ended.cut is None)
     except (ConfigError, StateError) as error:
         return TaskCheck(task.name, problem=error.message)
@@ -160,12 +161,12 @@ def look_at(bench: Bench, task: SuiteTask, hand: Hand) -> TaskCheck:
         remove(os.path.dirname(place))
 
 
-def _set_up(bench: Bench, task: SuiteTask, place: str, hand: Hand) -> None:
+def _set_up(site: Site, task: SuiteTask, place: str, hand: Hand) -> None:
     """Prepare a checkout. StateError if that fails."""
     if task.setup is None:
         return
-    command = Command(("sh", "-c", task.setup), place, bench.surroundings(""))
-    ended, said = hand.run(command, bench.suite.file.check_timeout)
+    command = Command(("sh", "-c", task.setup), place, site.surroundings(""))
+    ended, said = hand.run(command, site.suite.file.check_timeout)
     if ended.code or ended.cut:
         last = f": {said.splitlines()[-1]}" if said else ""
         raise StateError(f"its setup failed with exit code {ended.code}{last}")
@@ -184,38 +185,38 @@ class Prepared:
     environ: Mapping[str, str]
 
 
-def prepare(bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> Prepared:
+def prepare(site: Site, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> Prepared:
     """Make the checkout of a trial, and the settings of its run."""
-    place, layer = bench.checkout(trial.number, task), bench.layer(task)
+    place, layer = site.checkout(trial.number, task), site.layer(task)
     remove(os.path.dirname(place))  # what an interrupted one has left
-    make_checkout(bench.suite, task, place, bench.environ)
-    patterns = protected(bench.suite, task, place)
-    settings = settings_of(bench, task, agent, layer, patterns)
+    make_checkout(site.suite, task, place, site.environ)
+    patterns = protected(site.suite, task, place)
+    settings = settings_of(site, task, agent, layer, patterns)
     ensure_ralph_dir(place)
     write_atomically(os.path.join(place, LOCAL), json.dumps(settings, indent=2), 0o600)
-    prompt = bench.evaluation.place("prompts", f"{slug(task.name)}.md")
+    prompt = site.evaluation.place("prompts", f"{slug(task.name)}.md")
     os.makedirs(os.path.dirname(prompt), mode=0o700, exist_ok=True)
     write_atomically(prompt, task.prompt, 0o600)
     words = ["run", "--prompt-file", prompt]
-    if bench.fleet:
-        words = ["tasks", "run", "--fleet", bench.fleet, "--allow-dirty"]
+    if site.fleet:
+        words = ["tasks", "run", "--fleet", site.fleet, "--allow-dirty"]
         line = {"id": "T-001", "title": task.name, "description": task.prompt}
         write_atomically(os.path.join(place, ".ralph", "tasks.jsonl"), f"{json.dumps(line)}\n")
     # -P: what the agent wrote is not to be imported.
     argv = (sys.executable, "-P", "-m", "ralph", *words, "-C", place)
-    return Prepared(place, gate_of(task, layer), argv, bench.surroundings(layer))
+    return Prepared(place, gate_of(task, layer), argv, site.surroundings(layer))
 
 
-def refuse_unusable(bench: Bench, hand: Hand, dollars: float | None) -> None:
+def refuse_unusable(site: Site, hand: Hand, dollars: float | None) -> None:
     """ConfigError for an agent that could not take a turn, or not be counted against a limit of
     money, before anything has begun."""
-    task = bench.suite.file.tasks[0]
-    for agent in bench.suite.file.agents:
-        ready = prepare(bench, Trial(0, task.name, agent.name, 0), task, agent)
+    task = site.suite.file.tasks[0]
+    for agent in site.suite.file.agents:
+        ready = prepare(site, Trial(0, task.name, agent.name, 0), task, agent)
         try:
             limit = () if dollars is None else ("--max-cost", str(dollars))
             argv = (*ready.argv, *limit, "--dry-run")
-            command = Command(argv, bench.checkouts, ready.environ)
+            command = Command(argv, site.checkouts, ready.environ)
             ended, said = hand.run(command)
         finally:
             remove(os.path.dirname(ready.place))
@@ -232,29 +233,29 @@ def _people_read(said: str) -> list[str]:
 
 
 def try_once(
-    bench: Bench, trial: Trial, task: SuiteTask, agent: SuiteAgent, hand: Hand
+    site: Site, trial: Trial, task: SuiteTask, agent: SuiteAgent, hand: Hand
 ) -> Result | None:
     """Make a trial; None if it was interrupted, which is no result."""
-    place = os.path.dirname(bench.checkout(trial.number, task))
+    place = os.path.dirname(site.checkout(trial.number, task))
     try:
-        ready = prepare(bench, trial, task, agent)
-        _set_up(bench, task, ready.place, hand)
+        ready = prepare(site, trial, task, agent)
+        _set_up(site, task, ready.place, hand)
         if hand.watch() is not None:
             return None
-        command = Command(ready.argv, bench.checkouts, ready.environ)
+        command = Command(ready.argv, site.checkouts, ready.environ)
         ended, said = hand.run(command)
-        return None if ended.cut is not None else _result(bench, trial, ready, ended, said)
+        return None if ended.cut is not None else _result(site, trial, ready, ended, said)
     except (RalphError, OSError) as error:
         words = error.words if isinstance(error, RalphError) else str(error)
         return None if hand.watch() else Result(trial, Verdict(ERROR, words), ended=time.time())
     finally:
-        if not bench.suite.file.keep:
+        if not site.suite.file.keep:
             remove(place)
 
 
-def _result(bench: Bench, trial: Trial, ready: Prepared, ended: Exit, said: str) -> Result:
+def _result(site: Site, trial: Trial, ready: Prepared, ended: Exit, said: str) -> Result:
     """The result, as the journal of its run tells it."""
-    runs = runs_of(project_dir(state_root(bench.environ), ready.place))
+    runs = runs_of(project_dir(state_root(site.environ), ready.place))
     if not runs:
         why = "; ".join(_people_read(said)[:2])
         return Result(

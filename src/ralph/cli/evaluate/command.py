@@ -11,7 +11,15 @@ import click
 
 from ralph.cli.base import command
 from ralph.cli.evaluate.progress import Progress
-from ralph.cli.params import at_least, in_directory, in_json, option, print_lines
+from ralph.cli.params import (
+    a_file,
+    at_least,
+    completed_by,
+    in_directory,
+    in_json,
+    option,
+    print_lines,
+)
 from ralph.errors import ConfigError, failing
 from ralph.files.state_dir import state_root, write_atomically
 from ralph.processes.signals import ending_by
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
     from ralph.evaluation.standings import Standings
     from ralph.evaluation.store import Evaluation
     from ralph.evaluation.suite import Suite
-    from ralph.evaluation.trial import Bench
+    from ralph.evaluation.trial import Site
 
 _KINDS = {".md": "md", ".markdown": "md", ".json": "json"}  # by how a file's name ends
 
@@ -41,8 +49,13 @@ def _share(value: str) -> float:
 
 
 @command("eval")
-@click.argument("suite")
-@option("--agent NAME", "Only this agent of the suite, or this command; repeat.", multiple=True)
+@click.argument("suite", shell_complete=a_file)
+@option(
+    "--agent NAME",
+    "Only this agent of the suite, or this command; repeat.",
+    multiple=True,
+    shell_complete=completed_by("agents"),
+)
 @option("--task NAME", "Only this task of the suite; repeat for more.", multiple=True)
 @option("--repeats N", "Trials of each agent at each task.  [default: 1]", type=at_least(1))
 @option("--parallel N", "Trials at a time.  [default: by this machine]", type=at_least(1))
@@ -81,7 +94,7 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
     130 interrupted.
     """
     from ralph.evaluation.conduct import Terms, usual_at_once
-    from ralph.evaluation.trial import Bench
+    from ralph.evaluation.trial import Site
 
     root, tell = state_root(os.environ), Progress()
     read, evaluation = _read(root, suite, flags)
@@ -93,9 +106,9 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
     if flags["dry_run"]:
         return 0
     evaluation = evaluation or _begun(root, read, flags, tell)
-    bench = Bench(read, evaluation, dict(os.environ), flags["fleet"] or "")
+    site = Site(read, evaluation, dict(os.environ), flags["fleet"] or "")
     with ending_by(signal.default_int_handler):
-        found = _carried_out(suite, bench, terms, tell)
+        found = _carried_out(suite, site, terms, tell)
     _show(found, flags["in_json"])
     if flags["output"]:
         _write(found, flags["output"])
@@ -133,18 +146,18 @@ def _plan_words(suite: "Suite", terms: "Terms") -> str:
     costs += [] if terms.dollars is None else [terms.dollars]
     longest = count * file.timeout * file.iterations / terms.at_once
     most = f"at most {money(min(costs))}" if costs else "no limit of money"
-    return f"{words}; {most}, and about {lasting(longest)} if every turn takes its whole time"
+    return f"{words}; {most}, and at most {lasting(longest)} of turns"
 
 
 def _begun(root: str, suite: "Suite", flags: dict[str, Any], tell: Progress) -> "Evaluation":
     """A new evaluation; who has left one behind is told."""
     from ralph.evaluation.conduct import standing_of
     from ralph.evaluation.store import begun, last_of
-    from ralph.evaluation.trial import Bench
+    from ralph.evaluation.trial import Site
 
     earlier = last_of(root, suite.path)
     if earlier is not None and earlier.digest == suite.digest:
-        standing = standing_of(Bench(suite, earlier, {}))
+        standing = standing_of(Site(suite, earlier, {}))
         if missing := len(standing.missing):
             of = f"{missing} of {len(standing.planned)} trials"
             tell.say(f"{earlier.id} is left behind without {of}; to go on with it: --resume")
@@ -153,13 +166,13 @@ def _begun(root: str, suite: "Suite", flags: dict[str, Any], tell: Progress) -> 
     return begun(root, suite, {**options, "agent": [*places]})
 
 
-def _carried_out(named: str, bench: "Bench", terms: "Terms", tell: Progress) -> "Standings":
+def _carried_out(named: str, site: "Site", terms: "Terms", tell: Progress) -> "Standings":
     from ralph.evaluation.conduct import Conductor, standing_of
     from ralph.evaluation.standings import standings
 
-    conductor = Conductor(bench, terms, tell.on_start)
-    with bench.evaluation.held():
-        standing = standing_of(bench)
+    conductor = Conductor(site, terms, tell.on_start)
+    with site.evaluation.held():
+        standing = standing_of(site)
         try:
             if standing.missing:
                 conductor.begin(tell.on_check)
@@ -167,16 +180,16 @@ def _carried_out(named: str, bench: "Bench", terms: "Terms", tell: Progress) -> 
                 standing = conductor.carry_out(tell.on_result)
         except KeyboardInterrupt:
             tell.end()
-            standing = standing_of(bench)
+            standing = standing_of(site)
             done = len(standing.planned) - len(standing.missing)
             tell.say(f"{done} of {counted(len(standing.planned), 'trial')} have a result")
             tell.say(f"To go on: ralph eval {named} --resume")
             raise
         finally:
             tell.end()
-    if bench.suite.file.keep:
-        tell.say(f"The checkouts are in {bench.checkouts}")
-    about = (bench.suite.name, bench.evaluation.id, bench.evaluation.began)
+    if site.suite.file.keep:
+        tell.say(f"The checkouts are in {site.checkouts}")
+    about = (site.suite.name, site.evaluation.id, site.evaluation.began)
     return standings(about, standing, time.time())
 
 
