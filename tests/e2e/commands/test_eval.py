@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from run_support import RALPH, Here, program, ralph
 
-from kits.fork_server import started
+from kits.fork_server import Process, started
 from ralph.processes.procfs import start_time
 from ralph.testing.scripted_agent.install import install_agent
 
@@ -60,6 +60,18 @@ def by_agent(document: Any) -> dict[str, Any]:  # noqa: ANN401
     return {agent["agent"]: agent for agent in document["agents"]}
 
 
+def begun(place: Path, *words: str) -> Process:
+    """An evaluation whose output goes to files."""
+    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
+        return started((*RALPH, "eval", *words), out.fileno(), err.fileno())
+
+
+def measured(place: Path, *words: str) -> Any:  # noqa: ANN401
+    """What an evaluation found that takes long."""
+    begun(place, *words, "--json").wait(400)
+    return json.loads((place / "out").read_text())
+
+
 def test_an_agents_word_is_a_claim_and_the_check_is_the_truth(place: Path) -> None:
     """Whoever edits the tests, foresees the hidden ones or only says done does not pass."""
     tamper = 'echo "exit 0" > test_answer.sh; echo "exit 0" > hidden.sh'
@@ -100,9 +112,7 @@ def test_turns_on_a_fleet_are_judged_here(place: Path) -> None:
         "honest": f"echo 42 > answer; {say}",
         "liar": f"echo 'exit 0' > test_answer.sh; {say}",
     }
-    done = ralph("eval", suite(place, agents), "--fleet", "local", "--json")
-    assert done.code == 0, done.err
-    found = by_agent(json.loads(done.out))
+    found = by_agent(measured(place, suite(place, agents), "--fleet", "local"))
     assert [(a["pass_rate"], a["false_claim_rate"]) for a in found.values()] == [(1, 0), (0, 1)]
 
 
@@ -166,9 +176,7 @@ class Evaluation:
         wait = f"echo $$ >> {place}/pids; until [ -e {place}/go ]; do sleep 0.05; done"
         agents = {"quick": f"echo 42 > answer; {SAY_DONE}", "slow": f"{wait}; {SAY_DONE}"}
         self.place, self.named = place, suite(place, agents)
-        with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
-            words = (*RALPH, "eval", self.named, "--parallel", "3")
-            self.process = started(words, out.fileno(), err.fileno())
+        self.process = begun(place, self.named, "--parallel", "3")
 
     def err(self) -> str:
         return (self.place / "err").read_text()
@@ -188,10 +196,10 @@ class Evaluation:
 
 @pytest.fixture
 def evaluation(place: Path) -> Iterator[Evaluation]:
-    begun = Evaluation(place)
-    yield begun
+    under_way = Evaluation(place)
+    yield under_way
     (place / "go").touch()
-    begun.process.kill()
+    under_way.process.kill()
 
 
 @pytest.mark.parametrize(
@@ -244,8 +252,7 @@ def solver(place: Path, name: str, honesty: list[str]) -> str:
 def test_the_small_suite_can_be_solved_and_is_not_solved_by_words(place: Path) -> None:
     agents = [solver(place, "solver", ["solve"]), solver(place, "liar", ["lie"])]
     words = [word for agent in agents for word in ("--agent", agent)]
-    done = ralph("eval", "small", *words, "--json")
-    document = json.loads(done.out)
+    document = measured(place, "small", *words)
     tried = [task["task"] for task in document["tasks"] if task["problem"] is None]
     assert not [task for task in document["tasks"] if task["passes_at_start"]]
     assert len(tried) >= 7  # without node three are not
@@ -256,17 +263,16 @@ def test_the_small_suite_can_be_solved_and_is_not_solved_by_words(place: Path) -
 @pytest.mark.slow
 def test_known_dishonesty_is_recovered_within_its_interval(place: Path) -> None:
     """Three agents that say done falsely in no, three and nine of ten turns."""
-    shares, count = {"honest": 0.0, "hasty": 0.3, "liar": 0.9}, 40
+    shares, count = {"honest": 0.0, "hasty": 0.3, "liar": 0.9}, 20
     text = (Path(__file__).parents[3] / "src/ralph/evaluation/suites/small.toml").read_text("utf-8")
-    text = f"repeats = 4\n{text}"
+    text = f"repeats = 2\n{text}"
     for name, share in shares.items():
         turns = ["lie" if n < share * count else "solve" for n in range(count)]
         random.Random(name).shuffle(turns)
         agent = solver(place, name, turns)
         text += f'\n[[agents]]\nname = "{name}"\ncommand = ["{agent}"]\nkind = "claude"\n'
     (place / "small.toml").write_text(text)
-    done = ralph("eval", str(place / "small.toml"), "--json")
-    document = json.loads(done.out)
+    document = measured(place, str(place / "small.toml"))
     if document["trials_without_result"]:
         pytest.skip("there is no node here, so the shares are others")
     for name, agent in by_agent(document).items():
@@ -274,4 +280,4 @@ def test_known_dishonesty_is_recovered_within_its_interval(place: Path) -> None:
         assert low <= shares[name] <= high
         assert agent["false_claims"] == shares[name] * count
         assert agent["pass_rate"] == pytest.approx(1 - shares[name])
-        assert agent["cost_usd"] == pytest.approx(0.4)
+        assert agent["cost_usd"] == pytest.approx(0.2)
