@@ -9,14 +9,14 @@ import json
 from collections.abc import Iterator
 
 from ralph.export.lines import Json
-from ralph.export.parts import Bill, Gap, Opened, Part, Said
+from ralph.export.parts import Bill, Gap, Opened, Paid, Part, Said, paid_by
 from ralph.export.reading import Journal
 from ralph.export.spans import CLIENT, Attributes, Span, trace_id
 from ralph.journal.codec import snake
 from ralph.kernel import events, facts
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Assigned, Fact, Launching, Step
-from ralph.kernel.turn import Ending, Turn
+from ralph.kernel.turn import Ending, Role, Turn
 from ralph.kernel.verdict import Stop, Verdict
 from ralph.text.redact import redact
 
@@ -59,6 +59,7 @@ class _Chapter:
         self._run = Span(parent.trace if parent else "", journal.run.id, "", 0.0)
         self._iteration: Span | None = None
         self._turn: _TurnSpans | None = None
+        self._met: Fact | None = None  # whose cost the last turn has
         self._count = 0  # of spans: a part of their keys
         self._last = 0.0  # the time of the last fact
         self._stop: Stop | None = None
@@ -70,6 +71,8 @@ class _Chapter:
             else:
                 if not self._last:
                     self._begin(part)
+                if (paid := paid_by(part)) is not None and part is not self._met:
+                    yield self._bare(part, paid)
                 yield from self._fact(part)
                 self.bill.add(part)
                 self._last = part.time
@@ -163,6 +166,17 @@ class _Chapter:
         span.attributes["ralph.unfinished"] = True
         return span.ended(self._last)
 
+    def _bare(self, fact: Fact, paid: Paid) -> Json:
+        """A cost without a turn that is told: of one that was cut off, and accounted for later."""
+        span = self._span("invoke_agent", self._last)
+        span.attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": "unknown",
+            "ralph.role": Role.WORK.value,
+            **_cost(paid),
+        }
+        return span.ended(fact.time)
+
     def _gate(self, fact: facts.Checked) -> Json:
         span = self._span(f"gate {fact.gate}", fact.time - fact.seconds)
         texts = tuple(_cut(found.text) for found in fact.findings)
@@ -215,7 +229,8 @@ class _Chapter:
 
     def _part(self, part: Part) -> Iterator[Json]:
         match part:
-            case Opened():
+            case Opened(outcome=outcome):
+                self._met = outcome
                 span = self._span("invoke_agent", part.launch.time)
                 self._turn = _TurnSpans(span, part, content=self._content)
             case Said() if self._turn is not None:
@@ -272,8 +287,7 @@ class _TurnSpans:
             yield self._unanswered(call)
         outcome, span = self._opened.outcome, self.span
         paid = self._opened.paid
-        if paid is not None:
-            span.attributes |= _usage(paid.usage) | {"ralph.cost_usd": paid.cost_usd}
+        span.attributes |= _cost(paid) if paid is not None else {}
         if isinstance(outcome, facts.Ended):
             turn = outcome.turn
             span.attributes["ralph.ending"] = turn.ending.value
@@ -325,11 +339,13 @@ def provider_of(launch: Launching) -> str:
     return _PROVIDERS.get(service) or _PROVIDERS.get(name) or service or name or "unknown"
 
 
-def _usage(usage: Usage) -> dict[str, object]:
-    """Tokens by the convention's names: what the cache had is part of the input."""
+def _cost(paid: Paid) -> dict[str, object]:
+    """Tokens by the convention's names, where what the cache had is part of the input; dollars."""
+    usage = paid.usage
     if usage == Usage():
-        return {}
+        return {"ralph.cost_usd": paid.cost_usd}
     return {
+        "ralph.cost_usd": paid.cost_usd,
         "gen_ai.usage.input_tokens": usage.all_input,
         "gen_ai.usage.output_tokens": usage.output,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read,

@@ -38,16 +38,11 @@ class Journal:
             with folding(self.run.journal):
                 for fact in Facts(self.run.journal).new():
                     if isinstance(fact, Assigned) and is_name(fact.worker):
-                        self._send(fact)
+                        worker = Run(fact.worker, self.run.directory, lead=self.run)
+                        self.workers.append(Journal(worker, fact))
                     yield fact
         except StateError as error:
             self.problem = error.words
-
-    def _send(self, sent: Assigned) -> None:
-        """Know of a worker; a run that goes on may send it again."""
-        if all(worker.run.id != sent.worker for worker in self.workers):
-            worker = Run(sent.worker, self.run.directory, lead=self.run)
-            self.workers.append(Journal(worker, sent))
 
     def told(self) -> Iterator[Fact | Part]:
         """The facts, and behind each Launching its turn, which knows what it came to."""
