@@ -1,18 +1,12 @@
 """Every stream that an agent has really printed, exported in every format: valid, whole, and with
 the sums of the ledger."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from kits.export import traces, trajectories
+from kits.export.exported import assert_sums, atif, otlp
 from kits.export.stored import PROMPT, Stored, captures, lines
-from ralph.export.atif import write_atif
-from ralph.export.otlp import spans_of
-from ralph.export.reading import Journal
-from ralph.export.sending import write_trace
-from ralph.export.whole import write_whole
 from ralph.kernel.turn import Role
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "ralph-agent")
@@ -33,47 +27,6 @@ AMP = lines(
     },
     {"type": "result", "result": "Done.", "usage": {"input_tokens": 7, "output_tokens": 3}},
 )
-
-
-def atif(stored: Stored) -> trajectories.Trajectory:
-    told: list[str] = []
-    write_atif(Journal(stored.run), told.append)
-    return trajectories.trajectory("".join(told))
-
-
-def otlp(stored: Stored, *, content: bool = False) -> list[traces.Span]:
-    told: list[str] = []
-    write_trace(spans_of(Journal(stored.run), content=content), {}, told.append)
-    spans = traces.request("".join(told)).spans
-    traces.tree(spans)
-    return spans
-
-
-def whole(stored: Stored) -> dict[str, object]:
-    told: list[str] = []
-    write_whole(Journal(stored.run), told.append)
-    found = json.loads("".join(told))
-    assert isinstance(found, dict)
-    return found
-
-
-def assert_sums(stored: Stored) -> None:
-    """All three say what the ledger says."""
-    found, spans, totals = atif(stored), otlp(stored), whole(stored)["totals"]
-    assert isinstance(totals, dict)
-    expected = pytest.approx(stored.spent)
-    assert trajectories.final(found) == expected
-    assert trajectories.sums(found) == expected
-    assert traces.sums(spans) == expected
-    usage = stored.ledger.usage
-    assert totals["usage"] == {
-        "type": "usage",
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-    }
-    assert (totals["cost_usd"] or 0.0) == pytest.approx(stored.ledger.cost_usd)
 
 
 @pytest.mark.parametrize("agent", AGENTS)

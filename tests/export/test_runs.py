@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from export.test_dialects import assert_sums, atif, otlp, whole
 from kits.export import traces, trajectories
+from kits.export.exported import assert_sums, atif, otlp, whole
 from kits.export.stored import BEGAN, RUN, Stored, lines
 from ralph.agents.turn_files import LEFT_OUT, MOST_SAVED
 from ralph.kernel.events import Failure, Usage

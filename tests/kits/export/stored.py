@@ -30,14 +30,14 @@ class Stored:
     """A run that is written fact by fact, also to the ledger of its project."""
 
     def __init__(self, state: Path, name: str = RUN, lead: "Stored | None" = None) -> None:
-        self.run = Run(name, lead.run.directory if lead else str(state))
+        self.run: Run = Run(name, lead.run.directory if lead else str(state))
         os.makedirs(self.run.directory, exist_ok=True)
         self._journal = FileJournal(self.run.journal)
         self._lead = lead
         foreman = lead.run if lead else self.run
         self._ledger = Ledger(foreman.project, lambda _: None, run=foreman.id)
         self._turns = 0
-        self.now = lead.now if lead else BEGAN
+        self.now: float = lead.now if lead else BEGAN
 
     def add(self, *facts: Fact) -> "Stored":
         for fact in facts:
@@ -57,7 +57,7 @@ class Stored:
         stream: bytes | None,
         prompt: str | None = PROMPT,
         role: Role = Role.WORK,
-        **more: str,
+        model: str = "",
     ) -> Launching:
         """An agent starts, and has printed this; None: its stream is gone."""
         self._turns += 1
@@ -66,7 +66,9 @@ class Stored:
             Path(f"{stem}.stream").write_bytes(stream)
         if prompt is not None:
             Path(f"{stem}.prompt").write_text(prompt, "utf-8")
-        launch = Launching(self.now + 1, role, dialect, f"{stem}.stream", agent=dialect, **more)
+        launch = Launching(
+            self.now + 1, role, dialect, f"{stem}.stream", agent=dialect, model=model
+        )
         self.add(launch)
         return launch
 

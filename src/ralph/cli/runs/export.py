@@ -14,6 +14,7 @@ from ralph.export.reading import Journal
 from ralph.files.state_dir import replacing, state_root
 from ralph.journal.runs import Run, find_run
 from ralph.runner.showing.recaps import beside_of
+from ralph.text.words import counted
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _INCOMPLETE = 1  # the exit code where not all of it could be told, or was taken
@@ -121,10 +122,13 @@ def _sent(journal: Journal, content: bool) -> int | None:
     if collector is None:
         return None
     sent = send(spans_of(journal, content=content), collector, os.environ)
-    click.echo(f"{sent.spans} spans in {sent.requests} requests to {collector.shown}")
+    how_many = f"{counted(sent.spans, 'span')} in {counted(sent.requests, 'request')}"
+    click.echo(f"{how_many} to {collector.shown}")
     if sent.rejected or sent.said:
         said = f": {sent.said}" if sent.said else ""
-        click.echo(f"[ralph] The collector rejected {sent.rejected} spans{said}", err=True)
+        click.echo(
+            f"[ralph] The collector rejected {counted(sent.rejected, 'span')}{said}", err=True
+        )
     return sent.rejected
 
 
