@@ -87,6 +87,45 @@ def test_workers_have_trajectories_and_spans_of_their_own(tmp_path: Path) -> Non
     assert trajectories.final(own)[3] == 0.5
 
 
+def test_subagents_have_trajectories_of_their_own(tmp_path: Path) -> None:
+    """Claude's, by the call that sent them; their model is the turn's, where that is another."""
+
+    def line(who: str, parent: str, **block: object) -> dict[str, object]:
+        message = {"content": [block]}
+        return {"type": who, "message": message, "parent_tool_use_id": parent or None}
+
+    def calling(call: str, parent: str = "") -> dict[str, object]:
+        return line("assistant", parent, type="tool_use", id=call, name="Task", input={"a": 1})
+
+    def answering(call: str, parent: str = "") -> dict[str, object]:
+        return line("user", parent, type="tool_result", tool_use_id=call, content="found")
+
+    stream = lines(
+        calling("t1"),
+        line("assistant", "t1", type="text", text="I search."),
+        calling("t2", "t1"),
+        answering("t2", "t1"),
+        answering("t1"),
+        line("assistant", "", type="text", text="Thanks."),
+    )
+    stored = Stored(tmp_path).begin(model="opus").add(Began(BEGAN, 1, TASK))
+    for _ in range(2):
+        stored.launch("claude", stream, model="haiku")
+        stored.add(Ended(stored.now + 1, PAID))
+    assert_sums(stored)
+    found = atif(stored)
+    names = [f"{RUN}/turn-{number}/subagents" for number in (1, 2)]
+    assert [each.trajectory_id for each in found.subagent_trajectories] == names
+    assert [step.message for step in found.subagent_trajectories[0].steps] == ["I search."]
+    task = found.of("agent")[0]
+    assert task.model_name == "haiku"
+    assert task.observation
+    refs = task.observation.results[0].subagent_trajectory_ref or []
+    assert [ref.trajectory_id for ref in refs] == names[:1]
+    tools = [span for span in otlp(stored) if span.name == "execute_tool Task"]
+    assert [span.told.get("ralph.subagent") for span in tools] == [True, None] * 2
+
+
 def test_attempts_on_other_machines(tmp_path: Path) -> None:
     stored = Stored(tmp_path).begin("tasks").add(Began(BEGAN, 1, TASK), Sent(BEGAN, 1, "r", "c"))
     stored.add(Fared(BEGAN + 1, 1, "placed", "m1"))

@@ -1,6 +1,7 @@
 """Traces sent to a collector: where to, with what, and what becomes of trouble."""
 
 import json
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from email.utils import formatdate
@@ -160,6 +161,14 @@ def test_nobody_is_there() -> None:
     with pytest.raises(ConfigError, match="cannot be reached: Connection refused") as error:
         sent_to(collector)
     assert BASE in error.value.remedy
+
+
+def test_somebody_is_there_and_says_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        found = Collector(url, {}, seconds=0.01)
+        with pytest.raises(ConfigError, match="no answer within"):
+            send(spans(1), found, {}, sleep=lambda _: None)
 
 
 def test_what_was_sent_before_is_told() -> None:

@@ -256,6 +256,12 @@ def test_little_is_kept_of_a_turn_that_is_long() -> None:
     assert len(results) == 301
 
 
+def test_what_belongs_to_one_step_stays_together_however_long_it_is() -> None:
+    calls = [ToolStart(name, "Read") for name in "abc"]
+    steps = told(*calls, *(ToolEnd(name, "x" * 6_000_000) for name in "abc"))
+    assert [len(step["observation"]["results"]) for step in steps] == [3]
+
+
 def test_a_long_text_goes_on_in_the_next_step() -> None:
     said = TurnSteps("")
     texts = [step for _ in range(10) for step in said.take(Said(Text("y" * 600_000)))]

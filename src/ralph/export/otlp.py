@@ -268,10 +268,10 @@ class _TurnSpans:
         if said.time is not None:
             self.floor = max(self.floor, said.time)
         match said.event:
-            case events.ToolStart():
+            case events.ToolStart(id=call):
+                if call in self._open or len(self._open) >= _MOST_OPEN:
+                    yield self._unanswered(call if call in self._open else next(iter(self._open)))
                 self._begin(said.event, said.time)
-                if len(self._open) > _MOST_OPEN:
-                    yield self._unanswered(next(iter(self._open)))
             case events.ToolEnd(id=call) if call in self._open:
                 yield self._answered(said.event, said.time)
             case events.Progress(session=session) if session:

@@ -3,6 +3,7 @@ wrong."""
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_a_file_is_replaced_by_the_whole(
     done = here("export", ended[-4:], "-o", str(path), *words)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"{path}  (")
-    read = {
+    read: dict[str, Callable[[str], object]] = {
         "atif": trajectories.trajectory,
         "otlp": traces.request,
         "json": lambda text: json.loads(text)["entries"],

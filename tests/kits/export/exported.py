@@ -1,6 +1,7 @@
 """A stored run in every format, read strictly."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,13 @@ def assert_sums(stored: Stored) -> None:
         "cache_write": usage.cache_write,
     }
     assert (totals["cost_usd"] or 0.0) == pytest.approx(stored.ledger.cost_usd)
+
+
+def write_all(stored: Stored, place: Path) -> tuple[Path, Path]:
+    """A trajectory and a trace, as files."""
+    files = place / "run.atif", place / "run.otlp"
+    with files[0].open("w") as file:
+        write_atif(Journal(stored.run), file.write)
+    with files[1].open("w") as file:
+        write_trace(spans_of(Journal(stored.run), content=True), {}, file.write)
+    return files
