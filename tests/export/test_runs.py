@@ -3,6 +3,7 @@ gone, with journals that were changed, and with secrets."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from kits.export import traces, trajectories
 from kits.export.exported import assert_sums, atif, otlp, whole
 from kits.export.stored import BEGAN, RUN, Stored, lines
 from ralph.agents.turn_files import LEFT_OUT, MOST_SAVED
+from ralph.journal.journal import FileJournal, read_journal
 from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import (
     Asked,
@@ -293,6 +295,29 @@ def test_a_journal_that_was_changed_is_told_up_to_there(tmp_path: Path) -> None:
     run = traces.tree(otlp(stored))[""][0]
     assert "changed" in run.told["ralph.problem"]
     assert run.told["ralph.unfinished"] is True
+
+
+def test_facts_that_make_no_sense_end_the_tale(tmp_path: Path) -> None:
+    stored = Stored(tmp_path).begin().turn("text", b"Done.", turn=PAID)
+    soon: Any = "soon"
+    journal = FileJournal(stored.run.journal, read_journal(stored.run.journal)[1])
+    journal.record(Resumed(soon, 8))
+    journal.record(Settled(soon, Continue()))
+    journal.close()
+    assert_sums(stored)
+    found = atif(stored)
+    assert found.extra
+    assert "make no sense" in found.extra["problem"]
+
+
+def test_a_run_that_goes_on_has_not_ended(tmp_path: Path) -> None:
+    stored = Stored(tmp_path).begin().turn("text", b"Done.").end(Reason.LIMIT)
+    stored.add(Resumed(stored.now + 1, 8))
+    run = traces.tree(otlp(stored))[""][0]
+    assert (run.told.get("ralph.reason"), run.told["ralph.unfinished"]) == (None, True)
+    found = atif(stored)
+    assert found.extra
+    assert found.extra["ended"] is False
 
 
 def test_an_empty_journal_is_a_trajectory_too(tmp_path: Path) -> None:

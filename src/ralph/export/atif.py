@@ -84,8 +84,8 @@ class _Telling:
             else:
                 bill.add(part)
                 self._fact(part)
-        if not self._steps.count:
-            self._say("Nothing is told of this run.")
+        if not self._steps.count:  # there must be a step
+            self._steps.step({"source": "system", "message": "Nothing is told of this run."})
         own = _sums(bill)
         self._write("]")
         self._embedded(bill)
@@ -129,23 +129,19 @@ class _Telling:
             self._briefing = briefing_of(self._started, journal, self._state)
         if (paid := paid_by(fact)) is not None and fact is not self._met:
             self._bare(paid)
-        words = "\n".join(
-            safe(each.text) for each in narrate(fact, before, self._state, self._briefing)
-        )
-        if words or isinstance(fact, Assigned):
-            self._said_by_ralph(fact, words)
+        told = narrate(fact, before, self._state, self._briefing)
+        words = "\n".join(safe(each.text) for each in told)
+        is_worker = any(worker.sent is fact for worker in self._journal.workers)
+        if words or is_worker:
+            self._say(fact, words, is_worker=is_worker)
 
-    def _said_by_ralph(self, fact: Fact, words: str) -> None:
+    def _say(self, fact: Fact, words: str, *, is_worker: bool) -> None:
+        """A step of Ralph's own. One that sends a worker refers to what that did."""
         step: Json = {"timestamp": iso(fact.time), "source": "system", "message": words}
-        if isinstance(fact, Assigned) and any(
-            worker.sent is fact for worker in self._journal.workers
-        ):
+        if is_worker and isinstance(fact, Assigned):
             ref = {"trajectory_id": fact.worker, "session_id": self._session}
             step["observation"] = {"results": [{"subagent_trajectory_ref": [ref]}]}
         self._steps.step({**step, "extra": {"fact": _without_texts(encode(fact))}})
-
-    def _say(self, words: str) -> None:
-        self._steps.step({"source": "system", "message": words})
 
     def _bare(self, paid: Paid) -> None:
         """A cost without a turn that is told: of one that was cut off, and accounted for later."""

@@ -161,6 +161,7 @@ class _Chapter:
                 self._here.event("ralph.assigned", fact.time, told)
             case _ if type(fact) in _TOLD:
                 self._note(fact)
+                self._stop = None if isinstance(fact, facts.Resumed) else self._stop
 
     def _unfinished(self, span: Span) -> Json:
         span.attributes["ralph.unfinished"] = True

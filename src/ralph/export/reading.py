@@ -13,10 +13,12 @@ from ralph.agents.stream_lines import gap_at
 from ralph.agents.streams.dialects import parser_for
 from ralph.agents.turn_files import MOST_SAVED
 from ralph.errors import StateError
+from ralph.export.lines import iso
 from ralph.export.parts import Closed, Gap, Opened, Part, Said
 from ralph.files.safe_open import open_regular
 from ralph.journal.runs import Facts, Run, folding, is_name, prompt_of
 from ralph.kernel.facts import Assigned, Began, Ended, Fact, Launching, Resumed, Settled, Step
+from ralph.kernel.state import NEW, fold
 
 _PIECE = 1 << 20  # bytes; lines are shorter, nearly always
 _TIMED = ("amp", "claude", "gemini", "opencode")  # dialects whose lines may tell a time
@@ -34,9 +36,13 @@ class Journal:
         self.problem = ""
 
     def __iter__(self) -> Iterator[Fact]:
+        state = NEW
         try:
             with folding(self.run.journal):
                 for fact in Facts(self.run.journal).new():
+                    # What makes no sense ends it here, also a time that no calendar has.
+                    state = fold(state, fact)
+                    iso(fact.time)
                     if isinstance(fact, Assigned) and is_name(fact.worker):
                         worker = Run(fact.worker, self.run.directory, lead=self.run)
                         self.workers.append(Journal(worker, fact))

@@ -53,8 +53,8 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
       ralph export --format json | jq '.entries[].fact.type'
 
     RUN is a run's id or any part of it that only one run has, a worker's too.
-    Exit codes: 0; 1 the journal was changed, or a collector rejected spans; 2 no such run, or it
-    cannot be written or sent.
+    Exit codes: 0; 1 the journal was changed, or a collector rejected spans;
+    2 no such run, or it cannot be written or sent.
     """
     chosen = kind or ("otlp" if (output or "").endswith((".otlp", ".otlp.json")) else "atif")
     if content and chosen != "otlp":
