@@ -26,16 +26,17 @@ from ralph.testing.scripted_agent.install import install_agent
 __all__ = ["project", "stories"]
 
 KEY = "sk-ant-" + "a1b2c3d4e5f6g7h8"
-LIES = {"text": f"All done, I think. {KEY}", "response": "DONE", "cost": 0.25}
-DOES = {
-    "text": "Now it is.",
-    "files": {"greet.py": "print('hello')\n"},
-    "tools": [{"name": "Write", "input": {"file_path": "greet.py"}, "output": "Written."}],
-    "response": "DONE",
-    "cost": 0.5,
-    "usage": {"input": 900, "output": 50},
-}
-CHECK = {"command": "test -e greet.py", "hint": "Write greet.py."}
+TURNS = (
+    {"text": f"All done, I think. {KEY}", "response": "DONE", "cost": 0.25},
+    {
+        "tools": [{"name": "Write", "input": {"file_path": "greet.py"}, "output": "Written."}],
+        "files": {"greet.py": "print('hello')\n"},
+        "response": "DONE",
+        "usage": {"input": 900, "output": 50},
+        "cost": 0.5,
+    },
+    {"text": "Add greet"},  # the commit message
+)
 
 
 @pytest.fixture
@@ -45,9 +46,10 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
 
 @pytest.fixture
 def ended(repo: Path, here: Here) -> str:
-    """A run whose first claim was not believed; its id."""
-    prepare(repo, LIES, DOES, {"text": "Add greet"}, guardrails=[CHECK], scm={"tasks": ["commit"]})
-    assert here("-p", "Write greet.py", "--max-cost", "5").code == 0
+    """A run whose first claim was not believed, and whose work is committed; its id."""
+    checks = [{"command": "test -e greet.py"}]
+    prepare(repo, *TURNS, guardrails=checks, scm={"tasks": ["commit"]})
+    assert here("-p", "Write greet.py").code == 0
     return journals()[-1].parent.name
 
 
@@ -196,6 +198,8 @@ def test_what_cannot_be_written_leaves_what_was_there(
         (("nobody",), "there is no run 'nobody'"),
         (("-o", "no/such/x.json"), "cannot write no/such/x.json: No such file"),
         (("-o", "."), "cannot write .: Is a directory"),
+        (("-o", "new/"), "cannot write new/: Is a directory"),
+        (("-o", "README.md/x"), "cannot write README.md/x: Not a directory"),
         (("--format", "xml"), "'xml'"),
         (("--content",), "--content is for --format otlp"),
     ],

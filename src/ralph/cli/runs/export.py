@@ -1,5 +1,6 @@
 """`ralph export`: a run for other tools, as a trajectory, a trace, or everything as JSON."""
 
+import errno
 import os
 import stat
 import sys
@@ -104,6 +105,8 @@ def _written(tell: Callable[[Write], None], output: str | None) -> None:
         tell(sys.stdout.write if sys.stdout is not None else len)
         return
     with failing(f"cannot write {output}", "Name another file: -o FILE"):
+        if output.endswith("/"):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         mode = os.stat(output).st_mode if os.path.exists(output) else stat.S_IFREG
         regular = stat.S_ISREG(mode)
         with replacing(output, 0o600) if regular else open(output, "w", encoding="utf-8") as file:
