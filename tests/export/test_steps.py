@@ -7,13 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.export.lines import Json
-from ralph.export.parts import Bill, Paid, Said
+from ralph.export.parts import Paid, Said
 from ralph.export.steps import TurnSteps
 from ralph.kernel import events
 from ralph.kernel.events import Speaker, Text, Thinking, ToolEnd, ToolStart, Usage, Used
-from ralph.kernel.facts import Ended, Settled, Step
-from ralph.kernel.turn import Turn
-from ralph.kernel.verdict import Continue
 
 ONE, TWO = Used(Usage(10, 2), 0.01), Used(Usage(20, 3, 5), 0.02)
 
@@ -266,16 +263,3 @@ def test_a_long_text_goes_on_in_the_next_step() -> None:
     said = TurnSteps("")
     texts = [step for _ in range(10) for step in said.take(Said(Text("y" * 600_000)))]
     assert [len(step.json()["message"]) for step in (*texts, *said.end())] == [1_200_001] * 5
-
-
-def test_a_bill_is_what_turns_and_steps_have_cost() -> None:
-    bill, other = Bill(), Bill()
-    bill.add(Ended(1.0, Turn(cost_usd=0.5, usage=Usage(1, 2))))
-    bill.add(Ended(2.0, Turn(usage=Usage(1, 2))))
-    bill.add(Step(3.0, "scm:message", cost_usd=0.25))
-    bill.add(Step(4.0, "scm:commit"))
-    bill.add(Settled(5.0, Continue()))
-    assert (bill.dollars, bill.usage, bill.turns) == (0.75, Usage(2, 4), 3)
-    assert (bill.known, bill.unknown) == (2, 1)
-    other.include(bill)
-    assert vars(other) == vars(bill)

@@ -6,10 +6,12 @@ from tempfile import SpooledTemporaryFile
 
 from ralph import __version__
 from ralph.export.lines import Json, iso, line
-from ralph.export.parts import Bill, Closed, Gap, Opened, Paid, Part, Said, paid_by
+from ralph.export.parts import Closed, Gap, Opened, Paid, Part, Said, paid_by
 from ralph.export.reading import Journal
 from ralph.export.steps import Draft, TurnSteps, metrics
 from ralph.journal.codec import encode
+from ralph.journal.ledger import Accounts
+from ralph.journal.spending import Sum
 from ralph.kernel.facts import Assigned, Fact, Launching, Resumed, Started
 from ralph.kernel.state import NEW, fold
 from ralph.kernel.turn import Role
@@ -37,7 +39,7 @@ def write_atif(journal: Journal, write: Write) -> None:
     write("\n")
 
 
-def _tell(journal: Journal, write: Write, session: str) -> Bill:
+def _tell(journal: Journal, write: Write, session: str) -> Sum:
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8") as aside:
         return _Telling(journal, write, session, aside).tell()
 
@@ -75,31 +77,31 @@ class _Telling:
         self._aside, self._aside_count = aside, 0
         self._theirs: _Trajectory | None = None
 
-    def tell(self) -> Bill:
+    def tell(self) -> Sum:
         """Write all of it; what it has cost, with its workers."""
-        bill = Bill()
+        own, accounts = Sum(), Accounts()
         for part in self._journal.told():
             if isinstance(part, Part):
                 self._part(part)
             else:
-                bill.add(part)
+                entered = accounts.take(part)
+                own = own + entered if entered else own
                 self._fact(part)
         if not self._steps.count:  # there must be a step
             self._steps.step({"source": "system", "message": "Nothing is told of this run."})
-        own = _sums(bill)
         self._write("]")
-        self._embedded(bill)
+        spent = own + self._embedded()
         tail = {
             "final_metrics": {
-                **_sums(bill),
+                **_sums(spent),
                 "total_steps": self._steps.count,
-                "extra": self._more(bill, own),
+                "extra": self._more(spent, own),
             },
             "notes": _NOTES,
             "extra": self._about(),
         }
         self._write(f",\n{line(tail)[1:]}")
-        return bill
+        return spent
 
     # ------------------------------------------------------------------ facts
 
@@ -225,12 +227,13 @@ class _Telling:
 
     # ------------------------------------------------------------------ the end
 
-    def _embedded(self, bill: Bill) -> None:
-        """Write the trajectories of workers and sub-agents."""
+    def _embedded(self) -> Sum:
+        """Write the trajectories of workers and sub-agents; what the workers have spent."""
+        spent = Sum()
         before = ',\n"subagent_trajectories":['
         for worker in self._journal.workers:
             self._write(before)
-            bill.include(_tell(worker, self._write, self._session))
+            spent += _tell(worker, self._write, self._session)
             before = ",\n"
         if self._aside_count:
             self._write(before)
@@ -239,14 +242,15 @@ class _Telling:
                 self._write(piece)
             before = ""
         self._write("]" if before in ("", ",\n") else "")
+        return spent
 
-    def _more(self, bill: Bill, own: Json) -> Json:
+    def _more(self, spent: Sum, own: Sum) -> Json:
         found: Json = {
-            "cache_write_tokens": bill.usage.cache_write,
-            "turns": bill.turns,
-            "turns_of_unknown_cost": bill.unknown,
+            "cache_write_tokens": spent.usage.cache_write,
+            "turns": spent.turns,
+            "turns_of_unknown_cost": spent.unknown,
         }
-        return {**found, "without_workers": own} if self._journal.workers else found
+        return {**found, "without_workers": _sums(own)} if self._journal.workers else found
 
     def _about(self) -> Json:
         """What is known of the run as a whole, and what of it is missing here."""
@@ -261,13 +265,13 @@ class _Telling:
         }
 
 
-def _sums(bill: Bill) -> Json:
-    sums: Json = {
-        "total_prompt_tokens": bill.usage.all_input,
-        "total_completion_tokens": bill.usage.output,
-        "total_cached_tokens": bill.usage.cache_read,
+def _sums(spent: Sum) -> Json:
+    return {
+        "total_prompt_tokens": spent.usage.all_input,
+        "total_completion_tokens": spent.usage.output,
+        "total_cached_tokens": spent.usage.cache_read,
+        "total_cost_usd": spent.known_usd,
     }
-    return {**sums, "total_cost_usd": bill.dollars} if bill.known else sums
 
 
 def _without_texts(fact: Json) -> Json:

@@ -9,10 +9,12 @@ import json
 from collections.abc import Iterator
 
 from ralph.export.lines import Json
-from ralph.export.parts import Bill, Gap, Opened, Paid, Part, Said, paid_by
+from ralph.export.parts import Gap, Opened, Paid, Part, Said, paid_by
 from ralph.export.reading import Journal
 from ralph.export.spans import CLIENT, Attributes, Span, trace_id
 from ralph.journal.codec import snake
+from ralph.journal.ledger import Accounts
+from ralph.journal.spending import Sum
 from ralph.kernel import events, facts
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Assigned, Fact, Launching, Step
@@ -55,7 +57,7 @@ class _Chapter:
 
     def __init__(self, journal: Journal, *, content: bool, parent: Span | None = None) -> None:
         self._journal, self._content, self._above = journal, content, parent
-        self.bill = Bill()
+        self.spent = Sum()
         self._run = Span(parent.trace if parent else "", journal.run.id, "", 0.0)
         self._iteration: Span | None = None
         self._turn: _TurnSpans | None = None
@@ -65,6 +67,7 @@ class _Chapter:
         self._stop: Stop | None = None
 
     def spans(self) -> Iterator[Json]:
+        accounts = Accounts()
         for part in self._journal.told():
             if isinstance(part, Part):
                 yield from self._part(part)
@@ -74,14 +77,15 @@ class _Chapter:
                 if (paid := paid_by(part)) is not None and part is not self._met:
                     yield self._bare(part, paid)
                 yield from self._fact(part)
-                self.bill.add(part)
+                entered = accounts.take(part)
+                self.spent = self.spent + entered if entered else self.spent
                 self._last = part.time
         if self._iteration is not None:
             yield self._unfinished(self._iteration)
         for worker in self._journal.workers:
             below = _Chapter(worker, content=self._content, parent=self._run)
             yield from below.spans()
-            self.bill.include(below.bill)
+            self.spent += below.spent
         if self._last:
             yield self._ended()
 
@@ -106,19 +110,19 @@ class _Chapter:
         }
 
     def _ended(self) -> Json:
-        run, stop, bill = self._run, self._stop, self.bill
+        run, stop, spent = self._run, self._stop, self.spent
         run.attributes |= {
             "ralph.reason": stop.reason.value if stop else "",
             "ralph.exit": stop.reason.exit_code if stop else None,
             "ralph.why": stop.why if stop and self._content else "",
             "ralph.unfinished": stop is None or None,
-            "ralph.turns": bill.turns,
-            "ralph.turns_of_unknown_cost": bill.unknown,
-            "ralph.cost_usd": bill.dollars if bill.known else None,
-            "ralph.usage.input_tokens": bill.usage.all_input,
-            "ralph.usage.output_tokens": bill.usage.output,
-            "ralph.usage.cache_read.input_tokens": bill.usage.cache_read,
-            "ralph.usage.cache_creation.input_tokens": bill.usage.cache_write,
+            "ralph.turns": spent.turns,
+            "ralph.turns_of_unknown_cost": spent.unknown,
+            "ralph.cost_usd": spent.known_usd,
+            "ralph.usage.input_tokens": spent.usage.all_input,
+            "ralph.usage.output_tokens": spent.usage.output,
+            "ralph.usage.cache_read.input_tokens": spent.usage.cache_read,
+            "ralph.usage.cache_creation.input_tokens": spent.usage.cache_write,
             "ralph.problem": self._journal.problem,
         }
         run.error = stop.reason.value if stop and stop.reason.exit_code else run.error

@@ -1,4 +1,4 @@
-"""The parts of a turn as its files tell it, and what turns have cost: sums of the ledger. Pure."""
+"""The parts of a turn as its files tell it. Pure."""
 
 from ralph.kernel.events import AgentEvent, Usage
 from ralph.kernel.facts import Ended, Fact, Launching, Step
@@ -53,34 +53,6 @@ class Closed:
 
 
 Part = Opened | Said | Gap | Closed
-
-
-class Bill:
-    """What a run has accounted for, fact by fact: the sums of its ledger."""
-
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self.dollars = 0.0
-        self.known = 0  # turns of which it is known what they cost
-        self.unknown = 0  # turns that used tokens, and nobody knows what they cost
-        self.turns = 0
-
-    def add(self, fact: Fact) -> None:
-        """One more fact; most cost nothing."""
-        if (paid := paid_by(fact)) is not None:
-            self.usage += paid.usage
-            self.dollars += paid.cost_usd or 0.0
-            self.known += paid.cost_usd is not None
-            self.unknown += paid.cost_usd is None and paid.usage != Usage()
-            self.turns += 1
-
-    def include(self, other: "Bill") -> None:
-        """What a worker has accounted for, too."""
-        self.usage += other.usage
-        self.dollars += other.dollars
-        self.known += other.known
-        self.unknown += other.unknown
-        self.turns += other.turns
 
 
 def paid_by(fact: Fact) -> Paid | None:

@@ -7,16 +7,19 @@
 ], "totals": {…}, "problem": null}
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from ralph import __version__
 from ralph.errors import StateError
 from ralph.export.lines import Json, line
-from ralph.export.parts import Bill, Gap, Opened, Part, Said
+from ralph.export.parts import Gap, Opened, Part, Said
 from ralph.export.reading import Journal, turn_of
 from ralph.journal.codec import encode
+from ralph.journal.ledger import Accounts
 from ralph.journal.merged import MergedJournal
 from ralph.journal.runs import folding
+from ralph.journal.spending import Sum
 from ralph.kernel.facts import Launching
 
 FORMAT, VERSION = "ralph-export", 1
@@ -25,14 +28,16 @@ FORMAT, VERSION = "ralph-export", 1
 def write_whole(journal: Journal, write: Callable[[str], object]) -> None:
     """Write the document of a run and its workers, in the order of time; each turn stands behind
     the fact that launched it."""
-    run, bill, turns = journal.run, Bill(), dict[str, int]()
+    run, spent, turns = journal.run, Sum(), dict[str, int]()
+    accounts: defaultdict[str, Accounts] = defaultdict(Accounts)  # by run
     head = {"format": FORMAT, "version": VERSION, "run": run.id, "ralph": __version__}
     write(f'{line(head)[:-1]},"entries":[')
     comma = ""
     try:
         with folding(run.journal):
             for told in MergedJournal(run).new():
-                bill.add(told.fact)
+                entered = accounts[told.run.id].take(told.fact)
+                spent = spent + entered if entered else spent
                 entry: Json = {"run": told.run.id, "fact": encode(told.fact)}
                 write(f"{comma}\n{line(entry)}")
                 comma = ","
@@ -43,16 +48,16 @@ def write_whole(journal: Journal, write: Callable[[str], object]) -> None:
                         write(f",\n{line({**whose, **part})}" if part else "")
     except StateError as error:
         journal.problem = error.words
-    write(f"\n],{line({'totals': totals(bill), 'problem': journal.problem or None})[1:]}\n")
+    write(f"\n],{line({'totals': totals(spent), 'problem': journal.problem or None})[1:]}\n")
 
 
-def totals(bill: Bill) -> Json:
+def totals(spent: Sum) -> Json:
     """The sums of the ledger."""
     return {
-        "cost_usd": bill.dollars if bill.known else None,
-        "usage": encode(bill.usage),
-        "turns": bill.turns,
-        "turns_of_unknown_cost": bill.unknown,
+        "cost_usd": spent.known_usd,
+        "usage": encode(spent.usage),
+        "turns": spent.turns,
+        "turns_of_unknown_cost": spent.unknown,
     }
 
 

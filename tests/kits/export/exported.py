@@ -53,6 +53,13 @@ def assert_sums(stored: Stored) -> None:
         "cache_write": usage.cache_write,
     }
     assert (totals["cost_usd"] or 0.0) == pytest.approx(stored.ledger.cost_usd)
+    run = next(span.told for span in spans if not span.parentSpanId)
+    turns = (stored.ledger.turns, stored.ledger.unknown)
+    more = found.final_metrics.extra if found.final_metrics else None
+    assert more
+    assert (totals["turns"], totals["turns_of_unknown_cost"]) == turns
+    assert (more["turns"], more["turns_of_unknown_cost"]) == turns
+    assert (run["ralph.turns"], run["ralph.turns_of_unknown_cost"]) == turns
 
 
 def write_all(stored: Stored, place: Path) -> tuple[Path, Path]:
