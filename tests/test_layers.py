@@ -14,9 +14,9 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 # From top to bottom: a room imports only itself and rooms above it, lazily or not.
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
-    *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "runner"),
-    *("fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor", "evaluation"),
-    *("testing", "cli", "__init__", "__main__"),
+    *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "export"),
+    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
+    *("evaluation", "testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
     "errors",
@@ -46,7 +46,7 @@ PURE_MODULES = (
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
-    "web.security",
+    *("export.lines", "export.parts", "export.steps", "web.security"),
     *("evaluation.statistics", "evaluation.verdict", "evaluation.trials", "evaluation.standings"),
 )
 # What reads a clock, a file, the environment, chance or the network.
@@ -61,6 +61,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "evaluation": ("msgspec",),
+    "export": ("msgspec",),
     "files": ("yaml",),
     "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),
