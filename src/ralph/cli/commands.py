@@ -62,7 +62,6 @@ SECTIONS = {  # of the help; what is named in none of them stands first
 def commands() -> dict[str, tuple[str, str, str]]:
     """The table above, and a command for each loop that it does not know."""
     told = {name: (module, name, words) for name, (module, words) in COMMANDS.items()}
-    told["eval"] = (COMMANDS["eval"][0], "evaluate", COMMANDS["eval"][1])  # `eval` is Python's
     loops = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
     return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in loops.items()} | told
 

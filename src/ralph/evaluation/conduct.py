@@ -9,11 +9,12 @@ import queue
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from ralph.errors import StateError, failing
 from ralph.evaluation.trial import GRACE, Hand, Site, look_at, refuse_unusable, try_once
 from ralph.evaluation.trials import Result, Standing, TaskCheck, Trial, shuffled, trials_of
 from ralph.kernel.value import replace, value
@@ -21,6 +22,8 @@ from ralph.kernel.verdict import Cut
 from ralph.processes.child import Starter, start
 from ralph.sandbox.layer_store import remove
 from ralph.text.words import duration
+
+_MOST_ERRORS = 3  # in a row, of one agent
 
 
 @value
@@ -58,6 +61,8 @@ class Conductor:
         self._lock = threading.Lock()  # of what follows
         self._waiting: deque[Trial] = deque()
         self._spent, self._limit, self._began = 0.0, "", 0.0
+        self._errors: Counter[str] = Counter()  # in a row, by agent
+        self._given_up: list[str] = []  # agents with nothing else, in words
 
     def begin(self, on_check: Callable[[TaskCheck], object]) -> None:
         """Refuse agents that cannot work, and look at each task that nobody has looked at yet.
@@ -108,7 +113,8 @@ class Conductor:
                 hand.join()
             if not site.suite.file.keep:
                 remove(site.checkouts)
-        return replace(standing_of(site), limit=self._limit)
+        limit = "; ".join(filter(None, (*self._given_up, self._limit)))
+        return replace(standing_of(site), limit=limit)
 
     def _work(self, told: "queue.Queue[Result | BaseException | None]") -> None:
         """Make trials until there are no more."""
@@ -121,12 +127,26 @@ class Conductor:
                     self._on_start(trial)
                     result = try_once(self._site, trial, task, agent, hand)
                     if result is not None:
-                        with self._lock:
-                            self._spent += result.verdict.cost_usd or 0.0
+                        self._note(result)
                         told.put(result)
         except BaseException as error:  # noqa: BLE001  the caller's thread raises it
             told.put(error)
         told.put(None)
+
+    def _note(self, result: Result) -> None:
+        """Count what a trial has spent. An agent that has nothing but errors is given up, or a
+        refused key would cost a turn for each trial that is left."""
+        agent = result.trial.agent
+        with self._lock:
+            self._spent += result.verdict.cost_usd or 0.0
+            self._errors[agent] = 0 if result.counts else self._errors[agent] + 1
+            if self._errors[agent] == _MOST_ERRORS:
+                left = [trial for trial in self._waiting if trial.agent != agent]
+                if len(left) < len(self._waiting):
+                    self._given_up.append(
+                        f"{agent} was given up after {_MOST_ERRORS} errors in a row"
+                    )
+                self._waiting = deque(left)
 
     def _next(self) -> Trial | None:
         """The next trial to begin; None if there is none, or a limit is reached."""
@@ -159,7 +179,8 @@ def _keeper() -> Iterator[Starter]:
         yield partial(start, most_grace=GRACE)
         return
     keeper = Keeper(most_grace=GRACE, person=True)
-    keeper.begin()
+    with failing("the machine cannot start a process now", "Try again later.", StateError):
+        keeper.begin()
     try:
         yield keeper
     finally:

@@ -166,6 +166,23 @@ def test_what_cannot_be_used_is_refused_before_anything_begins(place: Path, here
     assert not [*state.glob("evals/*")]
 
 
+def test_an_agent_with_nothing_but_errors_is_given_up(place: Path) -> None:
+    broken = {"error": {"status": 401, "message": "invalid key"}}
+    agents = {"honest": f"echo 42 > answer; {SAY_DONE}"}
+    agent = install_agent(str(place / "bin"), [broken], name="claude")
+    text = f'repeats = 3\n{TASKS}[[agents]]\nname = "refused"\ncommand = "{agent}"\n'
+    document = json.loads(
+        ralph("eval", suite(place, agents, text), "--json", "--parallel", "1").out
+    )
+    found = by_agent(document)
+    assert (found["refused"]["errors"], found["refused"]["trials"]) == (3, 0)
+    assert found["honest"]["passed"] == 6
+    assert document["limit"] == "refused was given up after 3 errors in a row"
+    assert "credential was refused" in next(
+        t["why"] for t in document["trials"] if t["verdict"] == "error"
+    )
+
+
 # ------------------------------------------------------------------ ends
 
 
