@@ -68,9 +68,11 @@ class Conductor:
         """Refuse agents that cannot work, and look at each task that nobody has looked at yet.
         ConfigError for what is wrong with an agent."""
         site = self._site
-        os.makedirs(site.checkouts, mode=0o700, exist_ok=True)
         with self._hand() as hand:
             try:
+                remedy = "Choose another place for checkouts: export XDG_CACHE_HOME=/some/where"
+                with failing(f"cannot make {site.checkouts}", remedy):
+                    os.makedirs(site.checkouts, mode=0o700, exist_ok=True)
                 refuse_unusable(site, hand, self._terms.dollars)
             except BaseException:
                 site.evaluation.forget_unbegun()

@@ -210,6 +210,8 @@ def prepare(site: Site, trial: Trial, task: SuiteTask, agent: SuiteAgent) -> Pre
 def refuse_unusable(site: Site, hand: Hand, dollars: float | None) -> None:
     """ConfigError for an agent that could not take a turn, or not be counted against a limit of
     money, before anything has begun."""
+    if which("git", site.environ.get("PATH")) is None:
+        raise ConfigError("ralph eval needs git", "Install it: sudo apt-get install git")
     task = site.suite.file.tasks[0]
     for agent in site.suite.file.agents:
         ready = prepare(site, Trial(0, task.name, agent.name, 0), task, agent)

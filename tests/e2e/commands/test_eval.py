@@ -146,7 +146,9 @@ def test_limits_and_tasks_that_cannot_be_tried_leave_trials_without_result(place
     assert "1 of 3" in done.out
 
 
-def test_what_cannot_be_used_is_refused_before_anything_begins(place: Path, here: Here) -> None:
+def test_what_cannot_be_used_is_refused_before_anything_begins(
+    place: Path, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named = suite(place, {"honest": "true"})
     for words, said in (
         ((named, "--agent", "no-such-agent"), "agent 'no-such-agent': agent command"),
@@ -161,6 +163,14 @@ def test_what_cannot_be_used_is_refused_before_anything_begins(place: Path, here
         done = here("eval", *words)
         assert (done.code, said in done.err) == (2, True), done.err
     state = Path(os.environ["RALPH_STATE_DIR"])
+    for name, there, said in (
+        ("PATH", "/nowhere", "ralph eval needs git"),
+        ("XDG_CACHE_HOME", "/proc/nowhere", "cannot make /proc/nowhere"),
+    ):
+        with monkeypatch.context() as changed:
+            changed.setenv(name, there)
+            done = here("eval", named)
+        assert (done.code, said in done.err) == (2, True), done.err
     assert not [*state.glob("evals/*")]
     assert here("eval", named, "--dry-run").code == 0
     assert not [*state.glob("evals/*")]
