@@ -6,20 +6,18 @@ run of a trial and no agent is left. Only the caller's thread writes.
 
 import os
 import queue
-import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
-from ralph.errors import StateError, failing
+from ralph.errors import failing
 from ralph.evaluation.trial import GRACE, Hand, Site, look_at, refuse_unusable, try_once
 from ralph.evaluation.trials import Result, Standing, TaskCheck, Trial, shuffled, trials_of
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
-from ralph.processes.child import Starter, start
+from ralph.runner.keeping import keeping
 from ralph.sandbox.layer_store import remove
 from ralph.text.words import duration
 
@@ -167,23 +165,6 @@ class Conductor:
 
     @contextmanager
     def _hand(self) -> Iterator[Hand]:
-        with _keeper() as starter:
+        """Whatever it starts ends with us, however we end. Its runs are a person's."""
+        with keeping(None, GRACE, adopts=False, person=True) as starter:
             yield Hand(starter, self._watch)
-
-
-@contextmanager
-def _keeper() -> Iterator[Starter]:
-    """A starter whose children end with us, however we end. Its runs are a person's."""
-    if sys.platform == "linux":
-        from ralph.processes.keeper import Keeper
-        from ralph.processes.keeper_main import is_possible
-    if sys.platform != "linux" or not is_possible():
-        yield partial(start, most_grace=GRACE)
-        return
-    keeper = Keeper(most_grace=GRACE, person=True)
-    with failing("the machine cannot start a process now", "Try again later.", StateError):
-        keeper.begin()
-    try:
-        yield keeper
-    finally:
-        keeper.close()
