@@ -16,6 +16,7 @@ from ralph.kernel.tasks.select import blockers
 from ralph.kernel.tasks.task import ENDED, Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Boundary, Reason
+from ralph.kernel.world import ANSWER, Signals
 from ralph.loops.backlog.ahead import ahead_of
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.mcp import tools
@@ -43,7 +44,7 @@ _LONGEST_LOG = 16_000
 _LONGEST_REPORT = 20_000
 _USUAL_LINES = 40
 _READ_AT_ONCE = 500
-_NEWS_EVERY = 5.0
+_FIRST_NEWS, _NEWS_EVERY = 1.0, 5.0  # seconds
 _TOLD = (  # of what `ralph status --json` tells
     *("run", "profile", "doing", "reason", "exit", "why", "task", "title", "iteration"),
     *("max_iterations", "spent", "limits", "asked", "agent", "model", "workspace"),
@@ -82,7 +83,8 @@ class Waiting:
 
     def __init__(self, run: Run, seconds: float, *, asks: bool) -> None:
         self._run, self._seconds, self._asks = run, seconds, asks
-        self._began = self._told_at = time.monotonic()
+        self._began = time.monotonic()
+        self._told_at = self._began - _NEWS_EVERY + _FIRST_NEWS
         self._following = Following(run)
 
     def look(self) -> Told | None:
@@ -90,7 +92,7 @@ class Waiting:
         account, why = self._following.look(), ""
         if not run.live:
             why = "ended"
-        elif self._asks and account.asks:
+        elif self._asks and _unanswered(account.asks, run.asked()):
             why = "question"
         elif time.monotonic() - self._began >= self._seconds:
             why = "time"
@@ -129,7 +131,14 @@ def _waited(run: Run, why: str) -> Told:
 
 
 def _report_of(run: Run) -> Report:
-    return report_of(run, time.time(), ahead=ahead_of)
+    report = report_of(run, time.time(), ahead=ahead_of)
+    return replace(report, asks=_unanswered(report.asks, report.asked))
+
+
+def _unanswered(asks: Iterable[str], asked: Signals) -> tuple[str, ...]:
+    """The tasks that still wait: a run hears of an answer before its next turn."""
+    told = {each.task for each in asked.requests if each.request == ANSWER}
+    return tuple(task for task in asks if task not in told)
 
 
 def _reported(report: Report) -> dict[str, Any]:
@@ -137,13 +146,20 @@ def _reported(report: Report) -> dict[str, Any]:
     told = report_dict(report)
     found = [finding["text"] for finding in told["findings"][:_MOST_FINDINGS]]
     stop = report.state.stop
-    return {
+    data = {
         "state": stop.reason.value if stop else report.life.value,
         **{name: told[name] for name in _TOLD},
         "notes": [_cut(note["text"]) for note in told["notes"][:_MOST_FINDINGS]],
         "asks": list(report.asks),
         "findings": [_cut(text) for text in found],
     }
+    return _known(data)
+
+
+def _known(told: dict[str, Any]) -> dict[str, Any]:
+    """What is known of it: a model reads the rest for nothing."""
+    pairs = ((key, _known(each) if isinstance(each, dict) else each) for key, each in told.items())
+    return {key: each for key, each in pairs if each not in (None, "", [], {})}
 
 
 def next_step(report: Report) -> str:
@@ -171,7 +187,7 @@ def next_step(report: Report) -> str:
 def _entry(entry: Entry) -> dict[str, Any]:
     told = entry.as_dict()
     left_out = ("state_dir", "pid", "turns_of_unknown_cost")
-    return {name: said for name, said in told.items() if name not in left_out}
+    return _known({name: said for name, said in told.items() if name not in left_out})
 
 
 # ------------------------------------------------------------------ questions and tasks
@@ -213,18 +229,20 @@ def _has_tasks(run: Run) -> bool:
 def questions(scope: Scope, wish: tools.Questions) -> Told:
     found = list(asked(scope))
     told = [
-        {
-            "task": each.task or None,
-            "title": each.title or None,
-            "run": each.run or None,
-            "question": _cut(each.text),
-            "directory": each.place.workspace,
-        }
+        _known(
+            {
+                "task": each.task,
+                "title": each.title,
+                "run": each.run,
+                "question": _cut(each.text),
+                "directory": each.place.workspace,
+            }
+        )
         for each in found[:_MOST_QUESTIONS]
     ]
     after = "`answer` each, or ask the person you work for." if told else "nothing is asked."
     data = {"questions": told, "more": len(found) - len(told), "next": after}
-    lines = [f"{each['task'] or each['run']}: {each['question']}" for each in told]
+    lines = [f"{each.task or each.run}: {_cut(each.text)}" for each in found[:_MOST_QUESTIONS]]
     lines += [f"and {data['more']} more"] if data["more"] else []
     return Told("\n".join([*lines, f"Next: {after}"]), data)
 
@@ -250,16 +268,17 @@ def tasks_list(scope: Scope, wish: tools.TasksList) -> Told:
 
 
 def _task(task: Task, waits_for: Iterable[str]) -> dict[str, Any]:
-    told = {
-        "id": task.id,
-        "title": _cut(task.title),
-        "status": task.status.value,
-        "priority": task.priority,
-        "waits_for": list(waits_for),
-        "question": _cut(task.question),
-        "reason": _cut(task.reason),
-    }
-    return {name: said for name, said in told.items() if said not in ("", [])}
+    return _known(
+        {
+            "id": task.id,
+            "title": _cut(task.title),
+            "status": task.status.value,
+            "priority": task.priority,
+            "waits_for": list(waits_for),
+            "question": _cut(task.question),
+            "reason": _cut(task.reason),
+        }
+    )
 
 
 def _cut(text: str) -> str:

@@ -19,7 +19,7 @@ _USUAL_WAIT = 45  # some give up after a minute
 
 
 def _text(about: str, most: int, least: int = 0) -> Meta:
-    return Meta(description=about, min_length=least, max_length=most)
+    return Meta(description=about, min_length=least or None, max_length=most)
 
 
 Run = Annotated[str, _text("Part of its id; left out: the one that goes on, else the last.", 200)]
