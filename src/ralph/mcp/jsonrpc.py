@@ -9,6 +9,7 @@ from ralph.kernel.value import value
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 LARGEST = 4 << 20  # bytes of a message
+_TOO_LARGE = 1 << 63  # for an id that is a number
 _SHOWN = 80  # characters of a word of the client's
 RequestId = str | int
 
@@ -45,7 +46,7 @@ def parse(line: bytes) -> Request | Notification | Wrong | None:
         return None
     try:
         said = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Wrong(None, PARSE_ERROR, f"this is not JSON: {error}")
     if isinstance(said, list):
         words = "MCP has no batches (since 2025-06-18): send each message on a line of its own"
@@ -76,7 +77,9 @@ def _message(said: dict[str, Any]) -> Request | Notification | Wrong | None:
 
 def is_id(number: object) -> TypeGuard[RequestId]:
     """True for what may be the id of a request, or a token of progress."""
-    return isinstance(number, str | int) and not isinstance(number, bool)
+    if isinstance(number, int) and not isinstance(number, bool):
+        return abs(number) < _TOO_LARGE
+    return isinstance(number, str)
 
 
 def result(number: RequestId, content: dict[str, Any]) -> bytes:
