@@ -270,7 +270,7 @@ def test_tasks_are_added_and_listed_in_parts(
     assert client.call("tasks_list", status="done")["tasks"] == []
     assert "T-7" in client.refused("tasks_list", after="T-7")
     stored = [json.loads(s) for s in (workspace / ".ralph/tasks.jsonl").read_text().splitlines()]
-    assert stored[0]["completion"] == {"type": "test", "command": "make"}
+    assert stored[0]["completion"] == {"type": "test_passing", "command": "make"}
 
 
 def test_what_the_environment_calls_secret_is_told_to_nobody(workspace: Path) -> None:

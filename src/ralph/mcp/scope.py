@@ -31,6 +31,11 @@ class Scope:
         self.tails: dict[str, Tail] = {}  # the log that was read last, by its run
         self._workspaces: dict[str, str] = {}  # by project: one is never another's
 
+    def close(self) -> None:
+        """Let go of what was kept for the next who asks."""
+        for tail in self.tails.values():
+            tail.close()
+
     def within(self, directory: str | None) -> str:
         """A directory below the root, links followed. ConfigError for any other."""
         path = os.path.realpath(os.path.join(self.root, directory or "."))

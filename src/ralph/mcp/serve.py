@@ -45,10 +45,13 @@ def serve(root: str | None, client: Client, environ: Mapping[str, str], tell: Te
     if not os.path.isdir(place):
         raise ConfigError(f"there is no directory {place}", "Name another: --root DIR")
     server = Server(__version__, [tool.told() for tool in TOOLS], INSTRUCTIONS)
+    serving = _Serving(server, client, place, environ, tell)
     try:
-        _Serving(server, client, place, environ, tell).serve()
+        serving.serve()
     except BrokenPipeError:
         pass  # it has left, and does not read what it was answered
+    finally:
+        serving.close()
     return 0
 
 
@@ -96,6 +99,10 @@ class _Serving:
         while self._pending and time.monotonic() < until:
             self._look()
             time.sleep(_LOOK_EVERY / 4)
+
+    def close(self) -> None:
+        if self._scope is not None:
+            self._scope.close()
 
     def _take(self, lines: bytes) -> None:
         for line in lines.split(b"\n"):

@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from mcp.client.stdio import stdio_client
-
-from mcp import ClientSession, StdioServerParameters
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 LONG = 50
 Json = dict[str, Any]
