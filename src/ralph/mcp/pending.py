@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -72,6 +71,8 @@ class Command:
     ) -> None:
         self._told = told
         self._said = [memory_file(b""), memory_file(b"")]
+        import subprocess  # which takes a while, and the first answers need none
+
         argv = (sys.executable, "-P", "-m", "ralph", *words)
         try:
             self._child = subprocess.Popen(

@@ -98,9 +98,10 @@ def session(world: World, *turns: Json, prompt: str = "Work through the tasks.")
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {"name": "ralph", "status": "connected"} in lines[0]["mcp_servers"], lines[0]
-    said = [line["message"]["content"] for line in lines if line["type"] == "user"]
-    told = [part for content in said for part in content if part["type"] == "tool_result"]
+    begun = next(line for line in lines if line.get("subtype") == "init")  # hooks may come before
+    assert {"name": "ralph", "status": "connected"} in begun["mcp_servers"]
+    said = [part for line in lines if line["type"] == "user" for part in line["message"]["content"]]
+    told = [part for part in said if part["type"] == "tool_result"]
     assert not any(part.get("is_error") for part in told), told
     return [json.loads(part["content"]) for part in told]
 
