@@ -105,6 +105,9 @@ class _Serving:
             self._scope.close()
 
     def _take(self, lines: bytes) -> None:
+        while self._dropped < self._lines.dropped:
+            self._dropped += 1
+            self._write(self._server.too_long())
         for line in lines.split(b"\n"):
             match self._server.take(line):
                 case bytes() as answer:
@@ -115,9 +118,6 @@ class _Serving:
                     for other, pending in self._pending:
                         if other is call:
                             pending.cancel()
-        while self._dropped < self._lines.dropped:
-            self._dropped += 1
-            self._write(self._server.too_long())
 
     def _call(self, call: Call) -> None:
         def first() -> Told | Pending:
