@@ -63,6 +63,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),
     "loops": ("msgspec",),
+    "mcp": ("msgspec",),
     "notify": ("apprise",),
     "settings": ("msgspec",),
     "watch": ("rich", "textual"),

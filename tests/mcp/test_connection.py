@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kits.mcp_client import McpClient
-from ralph.mcp import looking, serve
+from ralph.mcp import asking, reading, serve
 from ralph.mcp.jsonrpc import LARGEST
 from ralph.mcp.pending import Told
 
@@ -30,7 +30,7 @@ def test_a_bug_of_a_tool_ends_neither_the_server_nor_others(
     def oh(*_: object) -> Told:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(looking, "questions", oh)
+    monkeypatch.setattr(asking, "questions", oh)
     with McpClient(str(workspace)) as client:
         error = client.answer(client.begin("questions"))["error"]
         assert error["code"] == -32603
@@ -68,7 +68,7 @@ def test_a_client_that_leaves_is_told_what_can_be_told(
         def cancel(self) -> None: ...
 
     never = Never()
-    monkeypatch.setattr(looking, "log", lambda *_: never)
+    monkeypatch.setattr(reading, "log", lambda *_: never)
     monkeypatch.setattr(serve, "_GRACE", 0.2)
     monkeypatch.setattr(serve, "_MOST_PENDING", 2)
     client = McpClient(str(workspace))

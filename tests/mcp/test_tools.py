@@ -14,7 +14,7 @@ from run_support import Running, facts, journals, prepare, program, ralph
 
 from kits.mcp_client import LONGEST, McpClient
 from ralph.kernel.facts import Asked
-from ralph.mcp import looking
+from ralph.mcp import asking, reading
 from ralph.testing.scripted_agent.install import calls
 
 UNTIL_TOLD = "until [ -e go ]; do sleep 0.02; done"
@@ -200,7 +200,7 @@ def test_a_log_is_told_once_over_any_number_of_servers(
         assert "no position" in client.refused("log", since="yesterday")
     assert any("I say 3." in line for line in whole[True])
     assert not any("I say" in line for line in whole[False])
-    monkeypatch.setattr(looking, "_LONGEST_LOG", 90)
+    monkeypatch.setattr(reading, "_LONGEST_LOG", 90)
     for events, lines in whole.items():
         found, position, more = list[str](), "0.0", True
         while more:
@@ -262,7 +262,7 @@ def test_tasks_are_added_and_listed_in_parts(
     assert added == {"task": "T-001", "title": "-x", "next": "`start` with loop."}
     assert client.call("tasks_add", title="Then", blocked_by=["T-001"])["task"] == "T-002"
     assert "completion" in client.refused("tasks_add", title="x", completion="magic:1")
-    monkeypatch.setattr(looking, "_MOST_TASKS", 1)
+    monkeypatch.setattr(asking, "_MOST_TASKS", 1)
     first = client.call("tasks_list")
     assert (first["more"], "T-001" in first["next"]) == (1, True)
     (task,) = client.call("tasks_list", after="T-001")["tasks"]

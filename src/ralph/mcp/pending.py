@@ -10,6 +10,9 @@ from typing import Any, Protocol
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file, shell_code
+from ralph.text.plain import clean, shorten
+
+_LONGEST_TEXT = 2_000  # characters of a text of somebody
 
 
 @value
@@ -114,3 +117,14 @@ class Command:
             with open(descriptor, encoding="utf-8", errors="replace") as file:
                 texts.append(file.read())
         return texts[0], texts[1]
+
+
+def known(told: dict[str, Any]) -> dict[str, Any]:
+    """What is known of it: a model reads the rest for nothing."""
+    pairs = ((key, known(each) if isinstance(each, dict) else each) for key, each in told.items())
+    return {key: each for key, each in pairs if each not in (None, "", [], {})}
+
+
+def cut(text: str) -> str:
+    """A text of somebody, as much of it as there is room for."""
+    return shorten(clean(text), _LONGEST_TEXT, None, "...")

@@ -6,6 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,7 @@ from ralph.mcp.jsonrpc import LARGEST
 from ralph.mcp.pending import Pending, Told
 from ralph.mcp.protocol import Call, Cancel, Server
 from ralph.mcp.tools import INSTRUCTIONS, TOOLS, Tool
+from ralph.text.redact import know, redact
 from ralph.ui.safe_stream import Channel
 
 _LOOK_EVERY = 0.1  # seconds, while anything is pending
@@ -153,9 +155,14 @@ class _Serving:
             if self._answered(call, partial(_looked, pending)) is None:
                 continue
             still.append((call, pending))
-            if call.token is not None and (news := pending.news()) is not None:
-                self._write(self._server.progress(call, news.done, news.total, _fit(news.words)))
+            if call.token is not None:
+                self._tell_news(call, pending)
         self._pending = still
+
+    def _tell_news(self, call: Call, pending: Pending) -> None:
+        with suppress(RalphError):  # the answer will say what is wrong
+            if (news := pending.news()) is not None:
+                self._write(self._server.progress(call, news.done, news.total, _fit(news.words)))
 
     def _answered(self, call: Call, work: Callable[[], Told | Pending]) -> Pending | None:
         """Answer a call; gives what there is to wait for, if there is no answer yet."""
@@ -186,7 +193,6 @@ def _looked(pending: Pending) -> Told | Pending:
 def _scope(root: str, environ: Mapping[str, str]) -> object:
     """The runs below the root. What this environment calls secret is told to nobody."""
     from ralph.mcp.scope import Scope
-    from ralph.text.redact import know
     from ralph.text.secrets import secret_among, secrets_of
 
     know(secret_among(secrets_of(environ), [root]))
@@ -195,8 +201,6 @@ def _scope(root: str, environ: Mapping[str, str]) -> object:
 
 def _fit(said: Any) -> Any:  # noqa: ANN401  JSON
     """The same without secrets, and with no text too long for a model to read."""
-    from ralph.text.redact import redact
-
     match said:
         case str():
             text = redact(said).encode("utf-8", "replace").decode()

@@ -7,7 +7,7 @@ from ralph.errors import ConfigError
 from ralph.journal.runs import Run
 from ralph.kernel.world import Origin
 from ralph.loops.backlog.ahead import answered
-from ralph.mcp import looking, tools
+from ralph.mcp import asking, tools
 from ralph.mcp.pending import Command, Ended, Pending, Told
 from ralph.mcp.scope import Scope
 from ralph.runner import steering
@@ -120,7 +120,7 @@ def answer(scope: Scope, wish: tools.Answer) -> Told:
     """Answer the question that is meant, if it is clear which."""
     run = scope.run(wish.run) if wish.run else None
     name = (run.lead or run).id if run else ""
-    open_ones = list(looking.asked(scope))
+    open_ones = list(asking.asked(scope))
     found = [
         each for each in open_ones if wish.task in (None, each.task) and name in ("", each.run)
     ]

@@ -191,6 +191,7 @@ def _schema(takes: type[Input]) -> dict[str, Any]:
 
 
 _LOOKING, _STEERING = "ralph.mcp.looking:", "ralph.mcp.steering:"
+_ASKING, _READING = "ralph.mcp.asking:", "ralph.mcp.reading:"
 TOOLS = (
     Tool(
         "start",
@@ -227,7 +228,7 @@ TOOLS = (
         "The lines of a run's log behind a position. Pass `position` of the answer as `since` to "
         "go on from there: nothing is left out or told twice.",
         Log,
-        f"{_LOOKING}log",
+        f"{_READING}log",
     ),
     Tool(
         "questions",
@@ -235,7 +236,7 @@ TOOLS = (
         "What agents want to know from you before they go on. Answer with `answer`; what you do "
         "not know, ask the person you work for.",
         Questions,
-        f"{_LOOKING}questions",
+        f"{_ASKING}questions",
     ),
     Tool(
         "answer",
@@ -303,13 +304,13 @@ TOOLS = (
         "List the tasks",
         "The tasks of the backlog, with status, question and what blocks them.",
         TasksList,
-        f"{_LOOKING}tasks_list",
+        f"{_ASKING}tasks_list",
     ),
     Tool(
         "report",
         "Report of a run",
         "What a run did, as Markdown: how it ended, tasks, iterations with their verdicts, cost.",
         Report,
-        f"{_LOOKING}report",
+        f"{_READING}report",
     ),
 )
