@@ -46,7 +46,7 @@ PURE_MODULES = (
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
-    "web.security",
+    *("web.security", "mcp.jsonrpc", "mcp.protocol", "mcp.tools"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
