@@ -1,6 +1,5 @@
 """One client and the server's loop: strange input, calls that fail, and how it leaves."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -76,12 +75,10 @@ def test_a_client_that_leaves_is_told_what_can_be_told(
         client.begin("log")
         client.begin("log")
         assert "2 calls are not answered yet" in client.refused("status")
-        began = time.monotonic()
         client.leave()
         assert client.read() is None
     assert never.hurried
     assert client.code == 0
-    assert time.monotonic() - began < 20
 
 
 def test_a_text_that_nobody_could_read_is_cut(workspace: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_run_is_started_and_seen_to_its_end(workspace: Path, client: McpClient
     agent = prepare(workspace, {"text": "Not yet."}, {"response": "DONE"})
     assert client.call("status")["runs"] == []
     run = client.call("start", prompt="--Do it", max_iterations=4, max_cost=2.5)["run"]
-    told = client.call("wait", seconds=30)
+    told = client.call("wait", seconds=60)
     assert (told["returned"], told["state"], told["run"]) == ("ended", "completed", run)
     assert (told["iteration"], told["max_iterations"]) == (2, 4)
     assert "report" in told["next"]
@@ -124,7 +124,7 @@ def test_a_question_is_answered_and_the_run_goes_on(
     )
     with McpClient(str(project.path)) as client:
         soon(lambda: client.call("status")["runs"])
-        told = client.call("wait", seconds=30)
+        told = client.call("wait", seconds=60)
         assert (told["returned"], told["asks"]) == ("question", ["T-1"])
         assert "answer" in told["next"]
         (question,) = client.call("questions")["questions"]
@@ -134,7 +134,7 @@ def test_a_question_is_answered_and_the_run_goes_on(
         assert client.call("answer", text="Blue.")["told"].startswith("T-1 is pending again")
         assert client.call("wait", seconds=0)["returned"] == "time"  # it asks no more
         (project.notes / "go").touch()
-        assert client.call("wait", seconds=30)["state"] == "completed"
+        assert client.call("wait", seconds=60)["state"] == "completed"
         assert client.call("questions")["questions"] == []
         listed = client.call("tasks_list")["tasks"]
         assert [(task["id"], task["status"]) for task in listed] == [
@@ -159,7 +159,7 @@ def test_a_run_that_ended_with_a_question_is_answered_and_resumed(workspace: Pat
         assert question["question"] == "red or blue?"
         assert "resume" in client.call("answer", text="Blue.")["next"]
         run = client.call("resume")["run"]
-        assert client.call("wait", seconds=30)["state"] == "completed"
+        assert client.call("wait", seconds=60)["state"] == "completed"
         assert "it has ended (completed" in client.refused("resume", run=run)
     assert "Blue." in (journals()[0].parent / "002.prompt").read_text()
 
@@ -175,7 +175,7 @@ def test_a_run_is_steered_and_the_journal_says_by_whom(workspace: Path, client: 
     assert "goes on" in client.call("resume")["told"]
     soon(lambda: client.call("wait", seconds=0)["iteration"] == 3)
     assert "at once" in client.call("stop", now=True)["told"]
-    assert client.call("wait", seconds=30)["state"] == "interrupted"
+    assert client.call("wait", seconds=60)["state"] == "interrupted"
     assert "does not run" in client.refused("stop")
     assert running.end().code == 130
     asked = [fact.request for fact in facts() if isinstance(fact, Asked)]

@@ -131,10 +131,10 @@ def test_a_session_starts_a_run_answers_its_question_and_sees_it_end(
     begun, asks, questions, answered, ended, report = session(
         world,
         tool("start", loop="tasks"),
-        tool("wait", seconds=30),
+        tool("wait", seconds=60),
         tool("questions"),
         tool("answer", task="T-001", text="Use SQLite."),
-        tool("wait", seconds=30),
+        tool("wait", seconds=60),
         tool("report"),
         {"text": "It is done."},
     )
@@ -152,5 +152,5 @@ def test_a_run_outlives_the_session(world: World) -> None:
     (begun,) = session(world, tool("start", prompt="Do it"), {"text": "It goes on."})
     assert is_alive(begun["pid"])
     (world.repo / "go").touch()
-    (waited,) = session(world, tool("wait", seconds=30), {"text": "It has ended."})
+    (waited,) = session(world, tool("wait", seconds=60), {"text": "It has ended."})
     assert (waited["state"], waited["run"]) == ("completed", begun["run"])

@@ -162,7 +162,7 @@ def test_a_run_outlives_a_server_that_is_killed(workspace: Path, served: Served)
     (workspace / "go").touch()
     again = Served()
     again.ask(HELLO)
-    assert again.call("wait", run=begun["run"], seconds=30)["state"] == "completed"
+    assert again.call("wait", run=begun["run"], seconds=60)["state"] == "completed"
     assert again.process.poll() is None
     again.process.kill()
     again.process.communicate()
