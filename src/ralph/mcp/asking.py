@@ -69,11 +69,12 @@ def questions(scope: Scope, wish: tools.Questions) -> Told:
         )
         for each in found[:_MOST_QUESTIONS]
     ]
-    after = "`answer` each, or ask the person you work for." if told else "nothing is asked."
+    after = "`answer` each, or ask the person you work for."
+    after = after if told else "`wait` for a run that goes on, or `status`."
     data = {"questions": told, "more": len(found) - len(told), "next": after}
     lines = [f"{each.task or each.run}: {cut(each.text)}" for each in found[:_MOST_QUESTIONS]]
     lines += [f"and {data['more']} more"] if data["more"] else []
-    return Told("\n".join([*lines, f"Next: {after}"]), data)
+    return Told("\n".join([*(lines or ["Nothing is asked."]), f"Next: {after}"]), data)
 
 
 def tasks_list(scope: Scope, wish: tools.TasksList) -> Told:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 
-from ralph.errors import ConfigError, failing
+from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.outline import outline_of
 from ralph.journal.runs import Run, named_among, projects, runs_of, worker_among
@@ -66,7 +66,7 @@ class Scope:
         found = {run.id: run for place in self.places() for run in runs_of(place.project)}
         return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
-    def run(self, part: str | None, *, workers: bool = True) -> Run:
+    def run(self, part: str | None) -> Run:
         """The run that is meant: by any part of its id; without one the newest that goes on, else
         the last. ConfigError where there is none, or it is not clear which."""
         runs = self.runs()
@@ -75,8 +75,7 @@ class Scope:
                 remedy = "Start one: call `start` with a prompt."
                 raise ConfigError(f"no run was started in {self.root} or below", remedy)
             return next((run for run in runs if run.live), runs[0])
-        with failing("the runs cannot be read"):
-            found = named_among(part, runs) or (worker_among(part, runs) if workers else None)
+        found = named_among(part, runs) or worker_among(part, runs)
         if found is None:
             remedy = "Call `status` for those that there are."
             raise ConfigError(f"there is no run {part!r} in {self.root} or below", remedy)

@@ -15,7 +15,7 @@ import msgspec
 
 from ralph import __version__
 from ralph.agents.streams.framing import Framer
-from ralph.errors import ConfigError, RalphError
+from ralph.errors import ConfigError, RalphError, failing
 from ralph.kernel.value import value
 from ralph.mcp.jsonrpc import LARGEST
 from ralph.mcp.pending import Pending, Told
@@ -43,7 +43,8 @@ class Client:
 
 def serve(root: str | None, client: Client, environ: Mapping[str, str], tell: Tell) -> int:
     """Serve until the client has left. ConfigError where the root is no directory."""
-    place = os.path.realpath(os.path.expanduser(root or "."))
+    with failing("the current directory cannot be used", "Name another: --root DIR"):
+        place = os.path.realpath(os.path.expanduser(root or "."))
     if not os.path.isdir(place):
         raise ConfigError(f"there is no directory {place}", "Name another: --root DIR")
     server = Server(__version__, [tool.told() for tool in TOOLS], INSTRUCTIONS)

@@ -2,6 +2,7 @@
 run: `serve` has seen to that."""
 
 import json
+from functools import partial
 
 from ralph.errors import ConfigError
 from ralph.journal.runs import Run
@@ -52,15 +53,15 @@ def resume(scope: Scope, wish: tools.Resume) -> Told | Pending:
     flags = [f"{flag}={said}" for flag, said in given.items() if said is not None]
     if not run.live:
         words = ("resume", *flags, "--detach", "--json", "--", run.id)
-        return Command(words, scope.root, scope.environ, _begun)
+        return Command(words, scope.root, scope.environ, partial(_begun, how="goes on"))
     if flags:
         message = f"run {run.id} goes on: its limits stay"
         raise ConfigError(message, "`stop` it first, `wait` for its end, then `resume`.")
     return _told(run, steering.resume(run, Origin.MCP), _THEN_WAIT)
 
 
-def _begun(ended: Ended) -> Told:
-    """The run that has begun. ConfigError with its own message for one that has not."""
+def _begun(ended: Ended, how: str = "has begun") -> Told:
+    """The run that has begun, or goes on. ConfigError with its own message for one that has not."""
     detached = None
     for line in ended.out.splitlines():
         said = json.loads(line) if line.startswith("{") else {}
@@ -71,7 +72,7 @@ def _begun(ended: Ended) -> Told:
             raise ConfigError(words)
         return Told(words, {"run": None, "next": "there was nothing to do."})
     data = {"run": detached["run"], "pid": detached["pid"], "next": _THEN_WAIT}
-    return Told(f"Run {detached['run']} has begun. Next: {_THEN_WAIT}", data)
+    return Told(f"Run {detached['run']} {how}.\nNext: {_THEN_WAIT}", data)
 
 
 def _word(said: object) -> str:

@@ -137,6 +137,15 @@ def test_a_root_that_is_no_directory_is_refused(workspace: Path, words: tuple[st
     assert "--root DIR" in done.err
 
 
+def test_a_directory_that_is_gone_is_no_bug(workspace: Path) -> None:
+    gone = workspace / "gone"
+    gone.mkdir()
+    words = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m ralph mcp"
+    done = subprocess.run(["sh", "-c", words], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"current directory cannot be used" in done.stderr
+
+
 def test_a_person_is_told_what_it_is(workspace: Path) -> None:
     child = pexpect.spawn(sys.executable, ["-m", "ralph", "mcp"], timeout=30, encoding="utf-8")
     child.expect("This speaks MCP with a program")
