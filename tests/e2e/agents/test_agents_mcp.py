@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from run_support import is_alive, program
 
 from agents.clis import Json, write_json
-from agents.real_agents import PATIENCE, World
+from agents.real_agents import DONE, PATIENCE, World
 from agents.test_agents_plugin_install import ralph
 from ralph.mcp.protocol import LEGACY, MODERN
 from ralph.mcp.tools import TOOLS
@@ -78,8 +79,22 @@ def test_an_official_client_steers_a_run(
     assert "Unknown tool" in seen["unknown"]
 
 
-def tool(name: str, **wish: Any) -> Json:  # noqa: ANN401
-    return {"tools": [{"name": f"mcp__ralph__{name}", "input": wish}]}
+CALLS: dict[str, Callable[[str], Json]] = {  # how the model of each agent names a tool of a server
+    "claude": lambda name: {"name": f"mcp__ralph__{name}"},
+    "codex": lambda name: {"name": name, "namespace": "mcp__ralph"},
+    "gemini": lambda name: {"name": f"mcp_ralph_{name}"},
+}
+
+
+def tool(name: str, agent: str = "claude", **wish: Any) -> Json:  # noqa: ANN401
+    return {"tools": [{**CALLS[agent](name), "input": wish}]}
+
+
+def on_path(world: World) -> None:
+    """Put `ralph` on PATH, for what is registered for everybody."""
+    (world.root / "bin").mkdir()
+    program(world.root / "bin" / "ralph", f'exec "{sys.executable}" -m ralph "$@"')
+    world.path = f"{world.root / 'bin'}{os.pathsep}{world.path}"
 
 
 def session(world: World, *turns: Json, prompt: str = "Work through the tasks.") -> list[Json]:
@@ -121,10 +136,7 @@ def test_a_session_starts_a_run_answers_its_question_and_sees_it_end(
     world: World, scope: str
 ) -> None:
     """The whole of it: the real CLI, registered by `ralph plugin install --mcp`."""
-    bin_dir = world.root / "bin"
-    bin_dir.mkdir()
-    program(bin_dir / "ralph", f'exec "{sys.executable}" -m ralph "$@"')
-    world.path = f"{bin_dir}{os.pathsep}{world.path}"
+    on_path(world)
     prepare(world, ASKS, scope)
     for title in ("Pick a database", "Write the docs"):
         ralph(world, "tasks", "add", title)
@@ -154,3 +166,25 @@ def test_a_run_outlives_the_session(world: World) -> None:
     (world.repo / "go").touch()
     (waited,) = session(world, tool("wait", seconds=60), {"text": "It has ended."})
     assert (waited["state"], waited["run"]) == ("completed", begun["run"])
+
+
+@pytest.mark.parametrize("kind", sorted(CALLS))
+def test_an_agent_within_a_run_may_look_and_starts_none(world: World) -> None:
+    """Each of them hands on another part of its environment; the run knows its own by descent."""
+    on_path(world)
+    if world.kind == "codex":
+        state = world.environment()["RALPH_STATE_DIR"]
+        add = ("codex", "mcp", "add", "ralph", "--env", f"RALPH_STATE_DIR={state}", "--")
+        subprocess.run([*add, "ralph", "mcp"], env=world.environment(), check=True)
+    else:
+        env = {**world.cli.env(world.model.url), "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        world.configure(agent={"env": {"set": env}})
+        ralph(world, "plugin", "install", "--agent", world.kind, "--mcp", "--shared")
+    world.plays(
+        tool("start", world.kind, prompt="Mine."), tool("status", world.kind), {"text": DONE}
+    )
+    run = world.run("-m", "1")
+    assert run.code == 0, run.err
+    assert "an agent may not start a run" in world.asked(1)
+    assert run.facts("started")[0]["run"] in world.asked(2)
+    assert len(list((world.root / "ralph_state_dir").glob("*/runs/*/journal.jsonl"))) == 1
