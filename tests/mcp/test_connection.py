@@ -7,7 +7,7 @@ import pytest
 from kits.mcp_client import McpClient
 from ralph.mcp import asking, reading, serve
 from ralph.mcp.jsonrpc import LARGEST
-from ralph.mcp.pending import Told
+from ralph.mcp.pending import ToolAnswer
 
 
 def test_a_line_that_is_too_long_is_told_and_the_next_is_read(workspace: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_line_that_is_too_long_is_told_and_the_next_is_read(workspace: Path) -
 def test_a_bug_of_a_tool_ends_neither_the_server_nor_others(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def oh(*_: object) -> Told:
+    def oh(*_: object) -> ToolAnswer:
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr(asking, "questions", oh)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.mcp.jsonrpc import LARGEST
-from ralph.mcp.protocol import LEGACY, MODERN, Call, Cancel, Server
+from ralph.mcp.protocol import LEGACY, MODERN, Cancel, Connection, ToolCall
 from ralph.mcp.tools import TOOLS
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -19,8 +19,8 @@ PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -326
 Json = dict[str, Any]
 
 
-def new() -> Server:
-    return Server("1.2.3", LIST, "Use it.")
+def new() -> Connection:
+    return Connection("1.2.3", LIST, "Use it.")
 
 
 def line(method: str, params: object = None, number: object = 1) -> bytes:
@@ -28,7 +28,7 @@ def line(method: str, params: object = None, number: object = 1) -> bytes:
     return json.dumps(said if params is None else {**said, "params": params}).encode()
 
 
-def answer(server: Server, said: bytes) -> Json:
+def answer(server: Connection, said: bytes) -> Json:
     told = server.take(said)
     assert isinstance(told, bytes), told
     assert told.endswith(b"\n")
@@ -37,9 +37,9 @@ def answer(server: Server, said: bytes) -> Json:
     return found
 
 
-def called(server: Server, number: object = 1, **params: object) -> Call:
+def called(server: Connection, number: object = 1, **params: object) -> ToolCall:
     call = server.take(line("tools/call", {"name": "status", "_meta": META, **params}, number))
-    assert isinstance(call, Call)
+    assert isinstance(call, ToolCall)
     return call
 
 
@@ -137,7 +137,7 @@ def test_no_message_is_too_strange(said: Json) -> None:
     server = new()
     for _ in range(2):
         told = server.take(json.dumps(said).encode())
-        assert told is None or isinstance(told, bytes | Call)
+        assert told is None or isinstance(told, bytes | ToolCall)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_older_era_begins_with_initialize(asked: str, agreed: str) -> None:
     assert answer(server, line("tools/list"))["result"] == {"tools": LIST}
     assert answer(server, line("server/discover"))["error"]["code"] == UNKNOWN
     call = server.take(line("tools/call", {"name": "status"}))
-    assert isinstance(call, Call)
+    assert isinstance(call, ToolCall)
     told = json.loads(server.told(call, "words", {"a": 1}))
     assert told["result"] == {
         "content": [{"type": "text", "text": "words"}],
@@ -222,6 +222,9 @@ def test_a_cancelled_call_is_not_answered(number: object) -> None:
     assert server.progress(call, 1, 2, "x") == b""
     assert server.told(call, "words", {}) == b""
     assert server.broken(call, "bug") == b""
+    again = called(server, number)  # the id is free, and the old call is still looked at
+    assert server.told(call, "words", {}) == b""
+    assert json.loads(server.told(again, "words", {}))["id"] == number
 
 
 def test_progress_is_told_to_whom_wants_it() -> None:

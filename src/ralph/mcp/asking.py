@@ -13,8 +13,8 @@ from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Reason
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.mcp import tools
-from ralph.mcp.pending import Told, cut, known
-from ralph.mcp.scope import Place, Scope
+from ralph.mcp.pending import ToolAnswer, cut, known
+from ralph.mcp.scope import KeptPlace, Scope
 from ralph.runner.kept import loop_of
 from ralph.text.plain import plain
 
@@ -23,30 +23,35 @@ _MOST_QUESTIONS = 50
 
 
 @value
-class Question:
+class AskedQuestion:
     """What somebody wants to know. Without a task it is a run's, which has ended with it."""
 
-    place: Place
+    place: KeptPlace
     text: str
     task: str = ""
     title: str = ""
     run: str = ""
 
 
-def asked(scope: Scope) -> Iterator[Question]:
+def asked(scope: Scope) -> Iterator[AskedQuestion]:
     """The open questions below the root: of tasks, and of last runs that have none."""
     for place in scope.places():
         runs = runs_of(place.project)
         tasks = TaskFile(place.workspace).read().backlog.tasks
-        open_ones = [task for task in tasks if task.question and task.status not in ENDED]
+        open_ones = list(filter(is_asking, tasks))
         by = next((run.id for run in runs if _has_tasks(run)), "") if open_ones else ""
         for task in open_ones:
-            yield Question(place, task.question, task.id, task.title, by)
+            yield AskedQuestion(place, task.question, task.id, task.title, by)
         if not runs or runs[0].live or _has_tasks(runs[0]):
             continue
         stop = account_of(runs[0]).state.stop
         if stop is not None and stop.reason is Reason.BLOCKED:
-            yield Question(place, stop.why, run=runs[0].id)
+            yield AskedQuestion(place, stop.why, run=runs[0].id)
+
+
+def is_asking(task: Task) -> bool:
+    """True for a task that waits for an answer."""
+    return bool(task.question) and task.status not in ENDED
 
 
 def _has_tasks(run: Run) -> bool:
@@ -55,7 +60,7 @@ def _has_tasks(run: Run) -> bool:
     return loop is not None and loop.answer is not None
 
 
-def questions(scope: Scope, wish: tools.Questions) -> Told:
+def questions(scope: Scope, wish: tools.QuestionsInput) -> ToolAnswer:
     found = list(asked(scope))
     told = [
         known(
@@ -74,10 +79,10 @@ def questions(scope: Scope, wish: tools.Questions) -> Told:
     data = {"questions": told, "more": len(found) - len(told), "next": after}
     lines = [f"{each.task or each.run}: {cut(each.text)}" for each in found[:_MOST_QUESTIONS]]
     lines += [f"and {data['more']} more"] if data["more"] else []
-    return Told("\n".join([*(lines or ["Nothing is asked."]), f"Next: {after}"]), data)
+    return ToolAnswer("\n".join([*(lines or ["Nothing is asked."]), f"Next: {after}"]), data)
 
 
-def tasks_list(scope: Scope, wish: tools.TasksList) -> Told:
+def tasks_list(scope: Scope, wish: tools.TasksListInput) -> ToolAnswer:
     """The tasks behind one, as many as fit."""
     directory = scope.within(wish.directory)
     file = TaskFile(directory)
@@ -94,7 +99,7 @@ def tasks_list(scope: Scope, wish: tools.TasksList) -> Told:
     after = after or ("`start` with loop." if tasks else "`tasks_add` adds one.")
     data = {"directory": directory, "tasks": told, "more": more, "next": after}
     lines = [f"{task.id} {task.status.value}: {plain(task.title)}" for task in shown]
-    return Told("\n".join([*lines, f"Next: {after}"]), data)
+    return ToolAnswer("\n".join([*lines, f"Next: {after}"]), data)
 
 
 def _task(task: Task, waits_for: Iterable[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ RequestId = str | int
 
 
 @value
-class Request:
+class RpcRequest:
     """A request, which wants an answer."""
 
     id: RequestId
@@ -40,7 +40,7 @@ class Wrong:
     message: str
 
 
-def parse(line: bytes) -> Request | Notification | Wrong | None:
+def parse(line: bytes) -> RpcRequest | Notification | Wrong | None:
     """The message in a line; None for an empty line, and for an answer, since nothing was asked."""
     if not line.strip():
         return None
@@ -56,7 +56,7 @@ def parse(line: bytes) -> Request | Notification | Wrong | None:
     return _message(said)
 
 
-def _message(said: dict[str, Any]) -> Request | Notification | Wrong | None:
+def _message(said: dict[str, Any]) -> RpcRequest | Notification | Wrong | None:
     number = said.get("id")
     known = number if is_id(number) else None
     if said.get("jsonrpc") != "2.0":
@@ -72,7 +72,7 @@ def _message(said: dict[str, Any]) -> Request | Notification | Wrong | None:
         return Notification(method, params if isinstance(params, dict) else {})
     if not isinstance(params, dict):
         return Wrong(known, INVALID_PARAMS, '"params" is an object')
-    return Request(known, method, params)
+    return RpcRequest(known, method, params)
 
 
 def is_id(number: object) -> TypeGuard[RequestId]:

@@ -1,18 +1,19 @@
 """The tools that only look: nothing here writes, or changes what a run does (ADR 38)."""
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from ralph.journal.life import Account, Life
 from ralph.journal.outline import Costs
 from ralph.journal.runs import Following, Run, account_of, look_again
+from ralph.kernel.facts import Started
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
-from ralph.kernel.world import ANSWER, Signals
 from ralph.loops.backlog.ahead import ahead_of
+from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.mcp import tools
-from ralph.mcp.pending import News, Pending, Told, cut, known
+from ralph.mcp.asking import is_asking
+from ralph.mcp.pending import News, PendingAnswer, ToolAnswer, cut, known
 from ralph.mcp.scope import Scope
 from ralph.text.words import counted
 from ralph.ui.status.listing import Entry, listing
@@ -31,30 +32,32 @@ _TOLD = (  # of what `ralph status --json` tells
 )
 
 
-def status(scope: Scope, wish: tools.Which) -> Told:
+def status(scope: Scope, wish: tools.WhichInput) -> ToolAnswer:
     """One run in full, or a line for each of the newest."""
     if wish.run:
         report = _report_of(scope.run(wish.run))
         data = {**_reported(report), "next": next_step(report)}
-        return Told("\n".join([*report_lines(report, _PLAIN), f"Next: {data['next']}"]), data)
+        return ToolAnswer("\n".join([*report_lines(report, _PLAIN), f"Next: {data['next']}"]), data)
     runs, now, costs = scope.runs(), time.time(), Costs()
     shown = [run for number, run in enumerate(runs) if number < _MOST_RUNS or run.live]
     entries = [entry_of(run, now, costs) for run in shown]
     told = [_entry(entry) for entry in entries]
     after = "`wait` for one that goes on." if any(run.live for run in runs) else "`start` a run."
+    after = "`questions` says what is asked." if any(entry.asks for entry in entries) else after
     data = {"root": scope.root, "runs": told, "more": len(runs) - len(shown), "next": after}
     quiet = [replace(entry, asks=()) for entry in entries]  # our words for it are others
     lines = listing(quiet, now, _PLAIN) if entries else ["There are no runs yet."]
     lines += [f"{each.run} asks: {', '.join(each.asks)}" for each in entries if each.asks]
     lines += [f"and {data['more']} older"] if data["more"] else []
-    return Told("\n".join([*lines, f"Next: {after}"]), data)
+    return ToolAnswer("\n".join([*lines, f"Next: {after}"]), data)
 
 
-def wait(scope: Scope, wish: tools.Wait) -> Pending:
-    return Waiting(scope.run(wish.run), wish.seconds, asks=not wish.ignore_questions)
+def wait(scope: Scope, wish: tools.WaitInput) -> PendingAnswer:
+    run = scope.run(wish.run)  # a worker ends with its task; who asks waits for the run
+    return RunWait(run.lead or run, wish.seconds, asks=not wish.ignore_questions)
 
 
-class Waiting:
+class RunWait:
     """Waits for the end of a run, or a question of it."""
 
     def __init__(self, run: Run, seconds: float, *, asks: bool) -> None:
@@ -63,12 +66,12 @@ class Waiting:
         self._told_at = self._began - _NEWS_EVERY + _FIRST_NEWS
         self._following = Following(run)
 
-    def look(self) -> Told | None:
+    def look(self) -> ToolAnswer | None:
         run = self._run = look_again(self._run)  # before its journal: the end is in that, then
         account, why = self._following.look(), ""
         if not run.live:
             why = "ended"
-        elif self._asks and _unanswered(account.asks, run.asked()):
+        elif self._asks and _unanswered(account.asks, account.started):
             why = "question"
         elif time.monotonic() - self._began >= self._seconds:
             why = "time"
@@ -92,7 +95,7 @@ class Waiting:
         return self._following.look() if run.id == self._run.id else account_of(run)
 
 
-def _waited(run: Run, why: str) -> Told:
+def _waited(run: Run, why: str) -> ToolAnswer:
     report = _report_of(run)
     data = {"returned": why, **_reported(report), "next": next_step(report)}
     words = {
@@ -103,18 +106,21 @@ def _waited(run: Run, why: str) -> Told:
     lines = [words[why]]
     if report.state.stop is not None and report.state.stop.why:
         lines.append(report.state.stop.why)
-    return Told("\n".join([*lines, f"Next: {data['next']}"]), data)
+    return ToolAnswer("\n".join([*lines, f"Next: {data['next']}"]), data)
 
 
 def _report_of(run: Run) -> Report:
     report = report_of(run, time.time(), ahead=ahead_of)
-    return replace(report, asks=_unanswered(report.asks, report.asked))
+    return replace(report, asks=_unanswered(report.asks, report.started))
 
 
-def _unanswered(asks: Iterable[str], asked: Signals) -> tuple[str, ...]:
-    """The tasks that still wait: a run hears of an answer before its next turn."""
-    told = {each.task for each in asked.requests if each.request == ANSWER}
-    return tuple(task for task in asks if task not in told)
+def _unanswered(asks: tuple[str, ...], started: Started | None) -> tuple[str, ...]:
+    """The tasks that still ask by the list of them: a run hears of answers before its next turn."""
+    if not asks or started is None:
+        return asks
+    backlog = TaskFile(started.workspace).read().backlog
+    open_ones = {task.id for task in backlog.tasks if is_asking(task)}
+    return tuple(task for task in asks if backlog.problem or task in open_ones)
 
 
 def _reported(report: Report) -> dict[str, Any]:

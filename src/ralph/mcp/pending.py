@@ -16,7 +16,7 @@ _LONGEST_TEXT = 2_000  # characters of a text of somebody
 
 
 @value
-class Told:
+class ToolAnswer:
     """What a tool tells: the same in words and as values."""
 
     text: str
@@ -32,10 +32,10 @@ class News:
     words: str
 
 
-class Pending(Protocol):
+class PendingAnswer(Protocol):
     """An answer that is not there yet."""
 
-    def look(self) -> Told | None:
+    def look(self) -> ToolAnswer | None:
         """The answer, if it is there now. RalphError is one too."""
 
     def news(self) -> News | None:
@@ -49,7 +49,7 @@ class Pending(Protocol):
 
 
 @value
-class Ended:
+class CommandEnd:
     """What a command of ours printed, and its exit code."""
 
     code: int
@@ -61,7 +61,7 @@ class Ended:
         return "\n".join(line.removeprefix("[ralph] ") for line in self.err.splitlines()).strip()
 
 
-class Command:
+class OwnCommand:
     """A command `ralph ...` in a process of its own: it fails as it would in a terminal, and what
     it takes is given back at its end. It does not end with us, so that what it begins goes on."""
 
@@ -70,7 +70,7 @@ class Command:
         words: Sequence[str],
         directory: str,
         environ: Mapping[str, str],
-        told: Callable[[Ended], Told],
+        told: Callable[[CommandEnd], ToolAnswer],
     ) -> None:
         self._told = told
         self._said = [memory_file(b""), memory_file(b"")]
@@ -91,12 +91,12 @@ class Command:
             self._taken()
             raise ConfigError(f"this cannot be passed on: {error}", "Shorten the texts.") from error
 
-    def look(self) -> Told | None:
+    def look(self) -> ToolAnswer | None:
         code = self._child.poll()
         if code is None:
             return None
         out, err = self._taken()
-        return self._told(Ended(shell_code(code), out, err))
+        return self._told(CommandEnd(shell_code(code), out, err))
 
     def news(self) -> News | None:
         return None

@@ -17,8 +17,8 @@ from ralph.mcp.jsonrpc import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     Notification,
-    Request,
     RequestId,
+    RpcRequest,
     Wrong,
     failure,
     is_id,
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 @value
-class Call:
+class ToolCall:
     """A tool that is to be called. `token` is that of its progress, if it is to be told."""
 
     id: RequestId
@@ -53,10 +53,10 @@ class Call:
 class Cancel:
     """A call whose answer nobody wants any more."""
 
-    call: Call
+    call: ToolCall
 
 
-class Server:
+class Connection:
     """The server's side of one connection: which calls are open, and the version that `initialize`
     has agreed on."""
 
@@ -65,9 +65,9 @@ class Server:
         self._tools, self._instructions = list(tools), instructions
         self._known = {tool["name"] for tool in tools}
         self._agreed = ""
-        self._open: dict[RequestId, Call] = {}
+        self._open: dict[RequestId, ToolCall] = {}
 
-    def take(self, line: bytes) -> bytes | Call | Cancel | None:
+    def take(self, line: bytes) -> bytes | ToolCall | Cancel | None:
         """What is to be done about a line: send an answer, call a tool, cancel a call, nothing."""
         match parse(line):
             case Wrong() as wrong:
@@ -76,10 +76,10 @@ class Server:
                 number = params.get("requestId")
                 call = self._open.pop(number, None) if is_id(number) else None
                 return Cancel(call) if call is not None else None
-            case Request() as request if request.id in self._open:
+            case RpcRequest() as request if request.id in self._open:
                 words = f"a request {shown(str(request.id))} is not answered yet"
                 return failure(Wrong(request.id, INVALID_REQUEST, words))
-            case Request() as request:
+            case RpcRequest() as request:
                 return self._answer(request)
             case _:
                 return None
@@ -89,28 +89,31 @@ class Server:
         words = f"a message has {LARGEST >> 20} MB at most: this one was not read"
         return failure(Wrong(None, PARSE_ERROR, words))
 
-    def told(self, call: Call, text: str, data: Json | None, *, failed: bool = False) -> bytes:
+    def told(self, call: ToolCall, text: str, data: Json | None, *, failed: bool = False) -> bytes:
         """The answer of a tool; nothing if the call was cancelled."""
         content: Json = {"content": [{"type": "text", "text": text}], "isError": failed}
         if data is not None:
             content["structuredContent"] = data
         return self._closed(call, result(call.id, self._dressed(content, modern=call.modern)))
 
-    def broken(self, call: Call, words: str) -> bytes:
+    def broken(self, call: ToolCall, words: str) -> bytes:
         """The answer where a tool has a bug; nothing if the call was cancelled."""
         return self._closed(call, failure(Wrong(call.id, INTERNAL_ERROR, words)))
 
-    def progress(self, call: Call, done: float, total: float, words: str) -> bytes:
+    def progress(self, call: ToolCall, done: float, total: float, words: str) -> bytes:
         """News of a call, if its client wants some; each is to be further than the one before."""
-        if call.token is None or call.id not in self._open:
+        if call.token is None or self._open.get(call.id) is not call:
             return b""
         said = {"progressToken": call.token, "progress": done, "total": total, "message": words}
         return notification("notifications/progress", said)
 
-    def _closed(self, call: Call, answer: bytes) -> bytes:
-        return answer if self._open.pop(call.id, None) is not None else b""
+    def _closed(self, call: ToolCall, answer: bytes) -> bytes:
+        if self._open.get(call.id) is not call:  # cancelled; its id may be that of another now
+            return b""
+        del self._open[call.id]
+        return answer
 
-    def _answer(self, request: Request) -> bytes | Call:
+    def _answer(self, request: RpcRequest) -> bytes | ToolCall:
         meta = request.params.get("_meta", {})
         if not isinstance(meta, dict):
             return _refused(request, '"_meta" is an object')
@@ -132,7 +135,7 @@ class Server:
         words = f"there is no method {shown(request.method)}"
         return failure(Wrong(request.id, METHOD_NOT_FOUND, words))
 
-    def _initialized(self, request: Request) -> bytes:
+    def _initialized(self, request: RpcRequest) -> bytes:
         """Agree on the client's version if it is ours, else offer our newest."""
         asked = request.params.get("protocolVersion")
         if not isinstance(asked, str):
@@ -141,14 +144,14 @@ class Server:
         content = {"protocolVersion": self._agreed, "capabilities": _CAN, "serverInfo": self._info}
         return result(request.id, {**content, "instructions": self._instructions})
 
-    def _listed(self, request: Request, content: Json, *, modern: bool = True) -> bytes:
+    def _listed(self, request: RpcRequest, content: Json, *, modern: bool = True) -> bytes:
         """What stays as it is while we serve, on one page."""
         if request.params.get("cursor") is not None:
             return _refused(request, "there is no such cursor: the list has one page")
         content |= {"ttlMs": _FRESH, "cacheScope": "public"} if modern else {}
         return result(request.id, self._dressed(content, modern=modern))
 
-    def _call(self, request: Request, meta: Json, *, modern: bool) -> bytes | Call:
+    def _call(self, request: RpcRequest, meta: Json, *, modern: bool) -> bytes | ToolCall:
         name, given = request.params.get("name"), request.params.get("arguments")
         if not isinstance(name, str):
             return _refused(request, '"name" is a string')
@@ -157,7 +160,7 @@ class Server:
         if not isinstance(given, dict | None):
             return _refused(request, '"arguments" is an object')
         token = meta.get("progressToken")
-        call = Call(request.id, name, given or {}, token if is_id(token) else None, modern)
+        call = ToolCall(request.id, name, given or {}, token if is_id(token) else None, modern)
         self._open[call.id] = call
         return call
 
@@ -168,7 +171,7 @@ class Server:
         return {"resultType": "complete", **content, "_meta": {f"{_META}serverInfo": self._info}}
 
 
-def _refusal(request: Request, meta: Json) -> bytes:
+def _refusal(request: RpcRequest, meta: Json) -> bytes:
     """The answer to a request of the new era that lacks something; nothing if it does not."""
     version = meta.get(_VERSION)
     if not isinstance(version, str):
@@ -182,5 +185,5 @@ def _refusal(request: Request, meta: Json) -> bytes:
     return b""
 
 
-def _refused(request: Request, words: str) -> bytes:
+def _refused(request: RpcRequest, words: str) -> bytes:
     return failure(Wrong(request.id, INVALID_PARAMS, words))

@@ -7,7 +7,7 @@ from threading import Thread
 from ralph.errors import ConfigError
 from ralph.journal.runs import Run, look_again
 from ralph.mcp import tools
-from ralph.mcp.pending import Command, Ended, News, Pending, Told
+from ralph.mcp.pending import CommandEnd, News, OwnCommand, PendingAnswer, ToolAnswer
 from ralph.mcp.scope import Scope
 from ralph.web.positions import Cursor, cursor_at, is_position, position_of
 from ralph.web.spool import Place, Row
@@ -19,15 +19,15 @@ _USUAL_LINES = 40
 _READ_AT_ONCE = 500
 
 
-def log(scope: Scope, wish: tools.Log) -> Pending:
+def log(scope: Scope, wish: tools.LogInput) -> PendingAnswer:
     run = scope.run(wish.run)
     if wish.since is not None and not is_position(wish.since):
         message = f"{wish.since!r} is no position"
         raise ConfigError(message, 'Pass that of an answer, or "0.0" for the beginning.')
-    return Logging(run, scope.tails, wish.since, events=wish.events)
+    return LogReading(run, scope.tails, wish.since, events=wish.events)
 
 
-class Logging:
+class LogReading:
     """Reads a run's log up to now, and tells what is behind a position. What a line says and where
     it comes from follows from the files alone (ADR 40): so positions hold in the next server."""
 
@@ -39,7 +39,7 @@ class Logging:
         self._reader = Thread(target=self._tail.look, daemon=True)  # the first time takes long
         self._reader.start()
 
-    def look(self) -> Told | None:
+    def look(self) -> ToolAnswer | None:
         if self._reader.is_alive():
             return None
         told = self._told()
@@ -58,7 +58,7 @@ class Logging:
     def cancel(self) -> None:
         """What was read is kept, for the next who asks."""
 
-    def _told(self) -> Told:
+    def _told(self) -> ToolAnswer:
         spool, total = self._tail.spool, self._tail.spool.total
         if self._since is None:
             begin = Cursor(0, self._last_lines(total))
@@ -76,7 +76,7 @@ class Logging:
             "goes_on": live,
             "next": f'{step}; what comes after this is behind since "{position}".',
         }
-        return Told("\n".join([*lines, f"Next: {data['next']}"]), data)
+        return ToolAnswer("\n".join([*lines, f"Next: {data['next']}"]), data)
 
     def _last_lines(self, total: int) -> int:
         """Where the last lines begin that are to be told."""
@@ -116,10 +116,10 @@ def _line(row: Row) -> str:
     return f"{stamp}{row.text}"
 
 
-def report(scope: Scope, wish: tools.Report) -> Pending:
+def report(scope: Scope, wish: tools.ReportInput) -> PendingAnswer:
     run = scope.run(wish.run)
 
-    def told(ended: Ended) -> Told:
+    def told(ended: CommandEnd) -> ToolAnswer:
         if ended.code:
             raise ConfigError(f"there is no report of {run.id}: {ended.said()}", "See: `log`")
         part = ended.out[wish.offset : wish.offset + _LONGEST_REPORT]
@@ -127,7 +127,7 @@ def report(scope: Scope, wish: tools.Report) -> Pending:
         left = max(0, len(ended.out) - behind)
         after = f"the rest: `report` with offset {behind}." if left else "that is all of it."
         data = {"run": run.id, "markdown": part, "left": left, "next": after}
-        return Told(f"{part}\nNext: {after}" if left else part, data)
+        return ToolAnswer(f"{part}\nNext: {after}" if left else part, data)
 
     words = ("report", "--format", "md", "-o", "-", "--", run.id)
-    return Command(words, os.path.sep, scope.environ, told)
+    return OwnCommand(words, os.path.sep, scope.environ, told)

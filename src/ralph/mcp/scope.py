@@ -14,7 +14,7 @@ _TRIED = 5  # runs of a place, to learn which directory it is for
 
 
 @value
-class Place:
+class KeptPlace:
     """A directory that was worked in, and where its runs are kept."""
 
     workspace: str
@@ -49,17 +49,17 @@ class Scope:
         """True for the root and what lies below it."""
         return path == self.root or path.startswith(os.path.join(self.root, ""))
 
-    def place(self, workspace: str) -> Place:
-        return Place(workspace, project_dir(self.state, workspace))
+    def place(self, workspace: str) -> KeptPlace:
+        return KeptPlace(workspace, project_dir(self.state, workspace))
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[KeptPlace]:
         """The directories below the root in which there were runs, and the root itself."""
         own = self.place(self.root)
         yield own
         for project in projects(self.state):
             workspace = self._workspace(project)
             if project != own.project and workspace and self.holds(workspace):
-                yield Place(workspace, project)
+                yield KeptPlace(workspace, project)
 
     def runs(self) -> list[Run]:
         """The runs below the root, newest first."""

@@ -18,8 +18,8 @@ from ralph.agents.streams.framing import Framer
 from ralph.errors import ConfigError, RalphError, failing
 from ralph.kernel.value import value
 from ralph.mcp.jsonrpc import LARGEST
-from ralph.mcp.pending import Pending, Told
-from ralph.mcp.protocol import Call, Cancel, Server
+from ralph.mcp.pending import PendingAnswer, ToolAnswer
+from ralph.mcp.protocol import Cancel, Connection, ToolCall
 from ralph.mcp.tools import INSTRUCTIONS, TOOLS, Tool
 from ralph.text.redact import know, redact
 from ralph.ui.safe_stream import Channel
@@ -31,6 +31,7 @@ _MOST_PENDING = 64
 _LONGEST = 40_000  # characters of a text in an answer
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 Tell = Callable[[str], None]
+_Found = ToolAnswer | PendingAnswer
 
 
 @value
@@ -47,8 +48,8 @@ def serve(root: str | None, client: Client, environ: Mapping[str, str], tell: Te
         place = os.path.realpath(os.path.expanduser(root or "."))
     if not os.path.isdir(place):
         raise ConfigError(f"there is no directory {place}", "Name another: --root DIR")
-    server = Server(__version__, [tool.told() for tool in TOOLS], INSTRUCTIONS)
-    serving = _Serving(server, client, place, environ, tell)
+    connection = Connection(__version__, [tool.told() for tool in TOOLS], INSTRUCTIONS)
+    serving = _Serving(connection, client, place, environ, tell)
     try:
         serving.serve()
     except BrokenPipeError:
@@ -76,14 +77,19 @@ class _Serving:
     """One client, and the answers that it waits for."""
 
     def __init__(
-        self, server: Server, client: Client, root: str, environ: Mapping[str, str], tell: Tell
+        self,
+        connection: Connection,
+        client: Client,
+        root: str,
+        environ: Mapping[str, str],
+        tell: Tell,
     ) -> None:
-        self._server, self._client, self._tell = server, client, tell
+        self._connection, self._client, self._tell = connection, client, tell
         self._root, self._environ = root, environ
         self._scope: Any = None  # what it stands on takes a while to import
         self._lines = Framer(LARGEST)
         self._dropped = 0
-        self._pending: list[tuple[Call, Pending]] = []
+        self._pending: list[tuple[ToolCall, PendingAnswer]] = []
 
     def serve(self) -> None:
         poll = select.poll()
@@ -110,20 +116,20 @@ class _Serving:
     def _take(self, lines: bytes) -> None:
         while self._dropped < self._lines.dropped:
             self._dropped += 1
-            self._write(self._server.too_long())
+            self._write(self._connection.too_long())
         for line in lines.split(b"\n"):
-            match self._server.take(line):
+            match self._connection.take(line):
                 case bytes() as answer:
                     self._write(answer)
-                case Call() as call:
+                case ToolCall() as call:
                     self._call(call)
                 case Cancel(call=call):
                     for other, pending in self._pending:
                         if other is call:
                             pending.cancel()
 
-    def _call(self, call: Call) -> None:
-        def first() -> Told | Pending:
+    def _call(self, call: ToolCall) -> None:
+        def first() -> _Found:
             if len(self._pending) >= _MOST_PENDING:
                 message = f"{_MOST_PENDING} calls are not answered yet"
                 raise ConfigError(message, "Wait for one of them, or cancel it.")
@@ -133,7 +139,7 @@ class _Serving:
         if found is not None:
             self._pending.append((call, found))
 
-    def _done(self, tool: Tool, call: Call) -> Told | Pending:
+    def _done(self, tool: Tool, call: ToolCall) -> _Found:
         """Do what a tool does, unless an agent of a run may not."""
         try:
             wish = msgspec.convert(call.arguments, tool.takes)
@@ -147,11 +153,11 @@ class _Serving:
 
             refuse_agents(self._environ, tool.deed)
         module, name = tool.does.split(":")
-        found: Told | Pending = getattr(import_module(module), name)(self._scope, wish)
+        found: _Found = getattr(import_module(module), name)(self._scope, wish)
         return found
 
     def _look(self) -> None:
-        still: list[tuple[Call, Pending]] = []
+        still: list[tuple[ToolCall, PendingAnswer]] = []
         for call, pending in self._pending:
             if self._answered(call, partial(_looked, pending)) is None:
                 continue
@@ -160,24 +166,26 @@ class _Serving:
                 self._tell_news(call, pending)
         self._pending = still
 
-    def _tell_news(self, call: Call, pending: Pending) -> None:
+    def _tell_news(self, call: ToolCall, pending: PendingAnswer) -> None:
         with suppress(RalphError):  # the answer will say what is wrong
             if (news := pending.news()) is not None:
-                self._write(self._server.progress(call, news.done, news.total, _fit(news.words)))
+                self._write(
+                    self._connection.progress(call, news.done, news.total, _fit(news.words))
+                )
 
-    def _answered(self, call: Call, work: Callable[[], Told | Pending]) -> Pending | None:
+    def _answered(self, call: ToolCall, work: Callable[[], _Found]) -> PendingAnswer | None:
         """Answer a call; gives what there is to wait for, if there is no answer yet."""
         try:
             found = work()
-            if not isinstance(found, Told):
+            if not isinstance(found, ToolAnswer):
                 return found
-            answer = self._server.told(call, _fit(found.text), _fit(found.data))
+            answer = self._connection.told(call, _fit(found.text), _fit(found.data))
         except RalphError as error:
             words = "\n".join(filter(None, (error.message, error.remedy)))
-            answer = self._server.told(call, _fit(words), None, failed=True)
+            answer = self._connection.told(call, _fit(words), None, failed=True)
         except Exception as error:  # noqa: BLE001  the next call may do well
             self._tell(f"This is a bug in ralph: {call.tool}: {error!r}")
-            answer = self._server.broken(call, _fit(f"this is a bug in ralph: {error!r}"))
+            answer = self._connection.broken(call, _fit(f"this is a bug in ralph: {error!r}"))
         self._write(answer)
         return None
 
@@ -187,7 +195,7 @@ class _Serving:
             rest = rest[os.write(self._client.writes, rest) :]
 
 
-def _looked(pending: Pending) -> Told | Pending:
+def _looked(pending: PendingAnswer) -> _Found:
     return pending.look() or pending
 
 

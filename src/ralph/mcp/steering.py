@@ -9,7 +9,7 @@ from ralph.journal.runs import Run
 from ralph.kernel.world import Origin
 from ralph.loops.backlog.ahead import answered
 from ralph.mcp import asking, tools
-from ralph.mcp.pending import Command, Ended, Pending, Told
+from ralph.mcp.pending import CommandEnd, OwnCommand, PendingAnswer, ToolAnswer
 from ralph.mcp.scope import Scope
 from ralph.runner import steering
 from ralph.text.words import listed
@@ -21,7 +21,7 @@ _THEN_WAIT = "`wait` until it ends or asks."
 # ------------------------------------------------------------------ start and resume
 
 
-def start(scope: Scope, wish: tools.Start) -> Pending:
+def start(scope: Scope, wish: tools.StartInput) -> PendingAnswer:
     """Begin a run as `--detach` does: it outlives us, and whoever has called us."""
     if (wish.prompt is None) == (wish.loop is None):
         message = "give either a prompt or a loop"
@@ -39,10 +39,10 @@ def start(scope: Scope, wish: tools.Start) -> Pending:
     }
     words += [f"{flag}={_word(said)}" for flag, said in given.items() if said is not None]
     words += ["--until-green"] if wish.until_green else []
-    return Command([*words, "--detach", "--json"], directory, scope.environ, _begun)
+    return OwnCommand([*words, "--detach", "--json"], directory, scope.environ, _begun)
 
 
-def resume(scope: Scope, wish: tools.Resume) -> Told | Pending:
+def resume(scope: Scope, wish: tools.ResumeInput) -> ToolAnswer | PendingAnswer:
     """Let a run go on that is paused, or begin one again that is gone."""
     run = scope.run(wish.run)
     given = {
@@ -53,14 +53,14 @@ def resume(scope: Scope, wish: tools.Resume) -> Told | Pending:
     flags = [f"{flag}={said}" for flag, said in given.items() if said is not None]
     if not run.live:
         words = ("resume", *flags, "--detach", "--json", "--", run.id)
-        return Command(words, scope.root, scope.environ, partial(_begun, how="goes on"))
+        return OwnCommand(words, scope.root, scope.environ, partial(_begun, how="goes on"))
     if flags:
         message = f"run {run.id} goes on: its limits stay"
         raise ConfigError(message, "`stop` it first, `wait` for its end, then `resume`.")
     return _told(run, steering.resume(run, Origin.MCP), _THEN_WAIT)
 
 
-def _begun(ended: Ended, how: str = "has begun") -> Told:
+def _begun(ended: CommandEnd, how: str = "has begun") -> ToolAnswer:
     """The run that has begun, or goes on. ConfigError with its own message for one that has not."""
     detached = None
     for line in ended.out.splitlines():
@@ -70,9 +70,9 @@ def _begun(ended: Ended, how: str = "has begun") -> Told:
         words = ended.said() or f"the run ended with exit code {ended.code}"
         if ended.code:
             raise ConfigError(words)
-        return Told(words, {"run": None, "next": "there was nothing to do."})
+        return ToolAnswer(words, {"run": None, "next": "there was nothing to do."})
     data = {"run": detached["run"], "pid": detached["pid"], "next": _THEN_WAIT}
-    return Told(f"Run {detached['run']} {how}.\nNext: {_THEN_WAIT}", data)
+    return ToolAnswer(f"Run {detached['run']} {how}.\nNext: {_THEN_WAIT}", data)
 
 
 def _word(said: object) -> str:
@@ -82,17 +82,17 @@ def _word(said: object) -> str:
 # ------------------------------------------------------------------ requests
 
 
-def stop(scope: Scope, wish: tools.Stop) -> Told:
+def stop(scope: Scope, wish: tools.StopInput) -> ToolAnswer:
     run = _live(scope, wish.run)
     return _told(run, steering.stop(run, Origin.MCP, now=wish.now), "`wait` until it has ended.")
 
 
-def pause(scope: Scope, wish: tools.Which) -> Told:
+def pause(scope: Scope, wish: tools.WhichInput) -> ToolAnswer:
     run = _live(scope, wish.run)
     return _told(run, steering.pause(run, Origin.MCP), "`resume` lets it go on.")
 
 
-def note(scope: Scope, wish: tools.Note) -> Told:
+def note(scope: Scope, wish: tools.NoteInput) -> ToolAnswer:
     run = scope.run(wish.run)
     words = steering.note(run, wish.text, Origin.MCP, wish.task or "")
     return _told(run, words, _THEN_WAIT if run.live else "`resume` it.")
@@ -109,15 +109,15 @@ def _live(scope: Scope, part: str | None) -> Run:
     return scope.run(live[0] if live else None)
 
 
-def _told(run: Run, words: str, after: str) -> Told:
+def _told(run: Run, words: str, after: str) -> ToolAnswer:
     data = {"run": run.id, "told": words, "next": after}
-    return Told(f"{words}\nNext: {after}", data)
+    return ToolAnswer(f"{words}\nNext: {after}", data)
 
 
 # ------------------------------------------------------------------ answers and tasks
 
 
-def answer(scope: Scope, wish: tools.Answer) -> Told:
+def answer(scope: Scope, wish: tools.AnswerInput) -> ToolAnswer:
     """Answer the question that is meant, if it is clear which."""
     run = scope.run(wish.run) if wish.run else None
     name = (run.lead or run).id if run else ""
@@ -139,24 +139,24 @@ def answer(scope: Scope, wish: tools.Answer) -> Told:
     steering.told_of(place.project, task, wish.text.strip(), Origin.MCP)
     words = f"{task} is pending again, with your answer."
     if not question.run:
-        return Told(words, {"run": None, "told": words, "next": "`start` with loop."})
+        return ToolAnswer(words, {"run": None, "told": words, "next": "`start` with loop."})
     last = scope.run(question.run)
     return _told(last, words, _THEN_WAIT if last.live else "`resume` it, or `start` with loop.")
 
 
-def tasks_add(scope: Scope, wish: tools.TasksAdd) -> Pending:
+def tasks_add(scope: Scope, wish: tools.TasksAddInput) -> PendingAnswer:
     given = {"--description": wish.description, "--completion": wish.completion}
     given |= {"--priority": None if wish.priority is None else str(wish.priority)}
     words = [f"{flag}={said}" for flag, said in given.items() if said is not None]
     words += [f"--blocked-by={task}" for task in wish.blocked_by]
     words += [f"--tag={tag}" for tag in wish.tags]
 
-    def told(ended: Ended) -> Told:
+    def told(ended: CommandEnd) -> ToolAnswer:
         if ended.code:
             raise ConfigError(ended.said())
         task = json.loads(ended.out)
         data = {"task": task["id"], "title": task["title"], "next": "`start` with loop."}
-        return Told(f"Added {task['id']}: {task['title']}", data)
+        return ToolAnswer(f"Added {task['id']}: {task['title']}", data)
 
     add = ("tasks", "add", *words, "--json", "--", wish.title)
-    return Command(add, scope.within(wish.directory), scope.environ, told)
+    return OwnCommand(add, scope.within(wish.directory), scope.environ, told)

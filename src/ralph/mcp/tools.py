@@ -70,7 +70,7 @@ class Input(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What a tool takes; null is as good as left out."""
 
 
-class Start(Input):
+class StartInput(Input):
     prompt: Prompt | None = None
     loop: Backlog | None = None
     directory: Directory | None = None
@@ -82,51 +82,51 @@ class Start(Input):
     until_green: Green = False
 
 
-class Which(Input):
+class WhichInput(Input):
     run: Run | None = None
 
 
-class Wait(Input):
+class WaitInput(Input):
     run: Run | None = None
     seconds: Seconds = _USUAL_WAIT
     ignore_questions: Ignoring = False
 
 
-class Log(Input):
+class LogInput(Input):
     run: Run | None = None
     since: Since | None = None
     events: Events = False
 
 
-class Questions(Input):
+class QuestionsInput(Input):
     pass
 
 
-class Answer(Input):
+class AnswerInput(Input):
     text: Words
     task: Task | None = None
     run: Run | None = None
 
 
-class Note(Input):
+class NoteInput(Input):
     text: Words
     run: Run | None = None
     task: Task | None = None
 
 
-class Stop(Input):
+class StopInput(Input):
     run: Run | None = None
     now: Now = False
 
 
-class Resume(Input):
+class ResumeInput(Input):
     run: Run | None = None
     max_iterations: MoreIterations | None = None
     max_time: MoreTime | None = None
     max_cost: MoreDollars | None = None
 
 
-class TasksAdd(Input):
+class TasksAddInput(Input):
     title: Title
     description: Description | None = None
     completion: Completion | None = None
@@ -136,13 +136,13 @@ class TasksAdd(Input):
     directory: Directory | None = None
 
 
-class TasksList(Input):
+class TasksListInput(Input):
     status: Status | None = None
     after: After | None = None
     directory: Directory | None = None
 
 
-class Report(Input):
+class ReportInput(Input):
     run: Run | None = None
     offset: Offset = 0
 
@@ -199,7 +199,7 @@ TOOLS = (
         "Start a run in the background: an agent works, in a loop, until the work is done and the "
         'project\'s checks pass. Give `prompt`, or `loop`: "tasks". Returns the run at once; then '
         "`wait`. One run at a time in a directory.",
-        Start,
+        StartInput,
         f"{_STEERING}start",
         looks=False,
         deed="start a run",
@@ -211,7 +211,7 @@ TOOLS = (
         "Look at runs",
         "What a run does, what it has spent, how it ended and what comes next. Without `run`: all "
         "that go on, and the last ones.",
-        Which,
+        WhichInput,
         f"{_LOOKING}status",
     ),
     Tool(
@@ -219,7 +219,7 @@ TOOLS = (
         "Wait for a run",
         "Wait until a run ends, a task of it asks something, or the seconds are over; `returned` "
         "says which. Call it again while that is `time`.",
-        Wait,
+        WaitInput,
         f"{_LOOKING}wait",
     ),
     Tool(
@@ -227,7 +227,7 @@ TOOLS = (
         "Read a run's log",
         "The lines of a run's log behind a position. Pass `position` of the answer as `since` to "
         "go on from there: nothing is left out or told twice.",
-        Log,
+        LogInput,
         f"{_READING}log",
     ),
     Tool(
@@ -235,7 +235,7 @@ TOOLS = (
         "Open questions",
         "What agents want to know from you before they go on. Answer with `answer`; what you do "
         "not know, ask the person you work for.",
-        Questions,
+        QuestionsInput,
         f"{_ASKING}questions",
     ),
     Tool(
@@ -243,7 +243,7 @@ TOOLS = (
         "Answer a question",
         "Answer what a task has asked; it is worked on again, and its next prompt holds the "
         "answer. If its run has ended, `resume` it afterwards.",
-        Answer,
+        AnswerInput,
         f"{_STEERING}answer",
         looks=False,
         deed="answer a question",
@@ -253,7 +253,7 @@ TOOLS = (
         "note",
         "Tell a run something",
         "The agent's next prompt holds the text, once. The turn under way is not disturbed.",
-        Note,
+        NoteInput,
         f"{_STEERING}note",
         looks=False,
         deed="leave a note for a run",
@@ -263,7 +263,7 @@ TOOLS = (
         "stop",
         "Stop a run",
         "End a run after its current operation, or `now`. `resume` goes on with it later.",
-        Stop,
+        StopInput,
         f"{_STEERING}stop",
         looks=False,
         deed="stop a run",
@@ -273,7 +273,7 @@ TOOLS = (
         "pause",
         "Pause a run",
         "Hold a run before its next turn, until `resume`.",
-        Which,
+        WhichInput,
         f"{_STEERING}pause",
         looks=False,
         deed="pause a run",
@@ -283,7 +283,7 @@ TOOLS = (
         "Go on with a run",
         "Go on with a run that is paused, was stopped, or has ended before it was done. One that "
         "is at a limit needs a higher one.",
-        Resume,
+        ResumeInput,
         f"{_STEERING}resume",
         looks=False,
         deed="resume a run",
@@ -294,7 +294,7 @@ TOOLS = (
         "Add a task",
         "Add a task to the backlog that `start` with `loop` works through. With `completion` it is "
         "done when that passes, whatever the agent says.",
-        TasksAdd,
+        TasksAddInput,
         f"{_STEERING}tasks_add",
         looks=False,
         again=False,
@@ -303,14 +303,14 @@ TOOLS = (
         "tasks_list",
         "List the tasks",
         "The tasks of the backlog, with status, question and what blocks them.",
-        TasksList,
+        TasksListInput,
         f"{_ASKING}tasks_list",
     ),
     Tool(
         "report",
         "Report of a run",
         "What a run did, as Markdown: how it ended, tasks, iterations with their verdicts, cost.",
-        Report,
+        ReportInput,
         f"{_READING}report",
     ),
 )
