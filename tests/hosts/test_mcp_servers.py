@@ -7,7 +7,7 @@ import pytest
 
 from ralph.files.json_edit import JsonText, JsonTextError
 from ralph.hosts.hosts import HOSTS
-from ralph.hosts.mcp_servers import entry, file_of, found, registered, to_type, unregistered
+from ralph.hosts.mcp_servers import entry, file_of, is_registered, registered, to_type, unregistered
 
 OURS = entry(portable=True)
 THEIRS: dict[str, Any] = {"command": "npx", "args": ["-y", "some-server"]}
@@ -47,10 +47,20 @@ def test_an_older_registration_is_replaced() -> None:
 
 def test_somebody_elses_server_of_that_name_stays() -> None:
     text = JsonText.of(json.dumps({"mcpServers": {"ralph": THEIRS}}))
-    assert found(text) is None
+    assert not is_registered(text)
     assert unregistered(text) == text.raw
     with pytest.raises(JsonTextError, match="somebody else's"):
         registered(text, OURS)
+
+
+@pytest.mark.parametrize(
+    "more", [{"args": ["mcp", "--root", "/x"]}, {"env": {"A": "b"}}, {"type": "stdio"}]
+)
+def test_what_a_person_has_registered_stays(more: dict[str, Any]) -> None:
+    text = JsonText.of(json.dumps({"mcpServers": {"ralph": {**OURS, **more}}}))
+    assert is_registered(text)
+    assert registered(text, OURS) == text.raw
+    assert unregistered(text) == text.raw
 
 
 def test_servers_that_are_no_object_are_refused() -> None:

@@ -43,14 +43,13 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "logs", "report", "export"),
+        *("list", "status", "watch", "web", "mcp", "logs", "report", "export"),
         *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": (
         "init",
         "plugin",
-        "mcp",
         "notify",
         "doctor",
         "explain",

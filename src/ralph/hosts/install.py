@@ -97,6 +97,8 @@ def _servers(host: Host, path: str, scope: str, *, install: bool) -> FileEdit | 
     try:
         return FileEdit(path, text, _with_server(host, text, scope, install=install))
     except JsonTextError as error:
+        if not install:
+            return None  # it is somebody else's: nothing of ours is in what cannot be read
         raise _unusable(path, error) from None
 
 
@@ -114,7 +116,7 @@ def server_there(host: Host, path: str, scope: str) -> str:
     where = mcp_servers.file_of(host, path, scope) if path else ""
     with suppress(ConfigError, JsonTextError):
         parsed = _parsed(host, read_text(where)) if where else None
-        if parsed is not None and mcp_servers.found(parsed) is not None:
+        if parsed is not None and mcp_servers.is_registered(parsed):
             return where
     return ""
 

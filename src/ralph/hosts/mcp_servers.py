@@ -11,6 +11,7 @@ from ralph.hosts.hosts import Host
 
 CLAUDES = ".mcp.json"  # in a project
 _KEY, _NAME, _COMMAND = "mcpServers", "ralph", "mcp"
+_OWN = ("-P", "-m", "ralph", _COMMAND)
 _OTHERS = f'"{_NAME}" in "{_KEY}" is somebody else\'s'
 
 
@@ -36,15 +37,16 @@ def entry(*, portable: bool) -> dict[str, Any]:
     """The server; in a file that others share by the `ralph` on PATH."""
     if portable:
         return {"command": "ralph", "args": [_COMMAND]}
-    return {"command": sys.executable, "args": ["-P", "-m", "ralph", _COMMAND]}
+    return {"command": sys.executable, "args": list(_OWN)}
 
 
 def registered(text: JsonText | None, server: Mapping[str, Any]) -> str:
-    """The text with this server, and no other of ours. JsonTextError where its name is taken."""
+    """The text with this server, and no other of ours. One that a person has registered stays as it
+    is. JsonTextError where the name is taken by something else."""
     if text is None:
         return fresh([(_KEY, {_NAME: server})])
-    ours = found(text)
-    if ours is not None and ours.content == server:
+    ours = _ours(text)
+    if is_registered(text) and (ours is None or ours.content == server):
         return text.raw
     if _named(text) is not None and ours is None:
         raise JsonTextError(_OTHERS)
@@ -65,12 +67,20 @@ def unregistered(text: JsonText) -> str | None:
     return None if left.is_hollow(left.top) else left.raw
 
 
-def found(text: JsonText) -> Item | None:
-    """Our server, if it is there."""
+def is_registered(text: JsonText) -> bool:
+    """True if `ralph mcp` is a server there, by whatever words."""
     item = _named(text)
-    content = item.content if item is not None else None
-    args = content.get("args") if isinstance(content, dict) else None
-    return item if isinstance(args, list) and _COMMAND in args else None
+    args = item.content.get("args") if item and isinstance(item.content, dict) else None
+    return isinstance(args, list) and _COMMAND in args
+
+
+def _ours(text: JsonText) -> Item | None:
+    """The server that `ralph plugin install` wrote."""
+    item = _named(text)
+    if item is None or not isinstance(item.content, dict):
+        return None
+    is_own = item.content.keys() == {"command", "args"} and item.content["args"] == list(_OWN)
+    return item if is_own or item.content == entry(portable=True) else None
 
 
 def _named(text: JsonText) -> Item | None:
@@ -82,7 +92,7 @@ def _named(text: JsonText) -> Item | None:
 
 def _removed(text: JsonText) -> JsonText:
     """Remove our server, and what that leaves empty."""
-    ours, servers = found(text), text.member(text.top, _KEY)
+    ours, servers = _ours(text), text.member(text.top, _KEY)
     if ours is None or servers is None:
         return text
     text = text.removed(servers.at, ours.start)

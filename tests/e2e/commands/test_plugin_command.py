@@ -503,3 +503,13 @@ def test_a_server_of_that_name_that_is_not_ours_is_named(here: Here, workspace: 
     done = here("plugin", "install", "--mcp", "--shared")
     assert_clear(done, 2, "somebody else's", ".mcp.json")
     assert not (workspace / ".claude").exists()  # all of it, or nothing
+
+
+def test_servers_that_cannot_be_read_keep_nobody_from_uninstalling(
+    here: Here, workspace: Path
+) -> None:
+    assert here("plugin", "install").code == 0
+    write(workspace, ".mcp.json", "{broken")
+    assert_clear(here("plugin", "install", "--mcp"), 2, ".mcp.json")
+    assert here("plugin", "uninstall").code == 0
+    assert (workspace / ".mcp.json").read_text() == "{broken"
