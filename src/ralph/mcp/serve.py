@@ -24,7 +24,7 @@ from ralph.mcp.tools import INSTRUCTIONS, TOOLS, Tool
 from ralph.text.redact import know, redact
 from ralph.ui.safe_stream import Channel
 
-_LOOK_EVERY = 0.1  # seconds, while anything is pending
+_LOOK_EVERY = 0.05  # seconds, while anything is pending
 _GRACE = 1.5  # seconds for what is under way when the client has left
 _BLOCK = 1 << 16
 _MOST_PENDING = 64
