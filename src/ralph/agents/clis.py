@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
+from ralph.agents.acp import ACP
 from ralph.agents.kinds import as_bytes, value_in, without
 from ralph.agents.own import others, program
 from ralph.agents.providers import KEYS, OWN, default_model, model_of
@@ -338,11 +339,23 @@ def _goose(request: Request) -> Launch:
 def _own(request: Request) -> Launch:
     """Ralph itself, as `ralph agent`; a path is called as it is."""
     command = request.command
-    words = (*program(), *command[1:]) if command[0] == OWN else command
+    words = (*program(), "agent", *command[1:]) if command[0] == OWN else command
     argv = [*words, *request.flags, *request.model_by("--model")]
     argv += [] if request.tools else ["--no-tools"]
     argv += ["--output", "json" if request.stream else "text"]
     return _prompted(request, argv, request.dialect(OWN), "-p")
+
+
+def _acp(request: Request) -> Launch:
+    """A client of ours, which starts the agent and takes the turn with it. There is no text mode:
+    without the protocol it says nothing."""
+    if request.prompt_via == "arg":
+        message = "agent.promptVia: an agent that speaks ACP gets its prompt by the protocol"
+        raise ConfigError(message, "Leave it out.")
+    argv = [*program("ralph.acp.program"), *request.model_by("--model")]
+    argv += [] if request.tools else ["--no-tools"]
+    words = (*argv, "--", *request.command, *request.flags)
+    return Launch(words, ACP, as_bytes(request.prompt))
 
 
 def _text(request: Request) -> Launch:
@@ -453,6 +466,15 @@ _ALL = (
         reports="tokens",
         tested=True,
         one_provider=True,  # that of its model
+    ),
+    Cli(
+        ACP,
+        _acp,
+        "Its requests are answered by the guard; what that refuses, guard.allow lets pass.",
+        "Log in with the agent's own command, or set the key that it takes; then run again.",
+        model_flags=(_MODEL,),
+        reports="tokens",
+        tested=True,
     ),
     Cli(
         "text",

@@ -29,6 +29,8 @@ def doc(words: str) -> Meta:
 Switch = Annotated[bool, allows("true or false")]
 Text = Annotated[str, allows("text")]
 Word = Annotated[str, allows("text that is not blank", pattern=r"\S")]
+Command = Annotated[str, allows("text that is not blank, or a list of words", pattern=r"\S")]
+Words = Annotated[tuple[Word, ...], allows("words, one at least", min_length=1)]
 VariableName = Annotated[str, allows("the name of an environment variable", pattern=r"^[^=]+$")]
 Count = Annotated[int, allows("a whole number, 0 or more", ge=0)]
 PositiveCount = Annotated[int, allows("a whole number, 1 or more", ge=1)]
@@ -84,7 +86,7 @@ class PriceSettings(SettingsGroup, frozen=True):
 class FallbackSettings(SettingsGroup, frozen=True):
     """An agent that goes on where another cannot."""
 
-    command: Annotated[Word, doc("Its command.")]
+    command: Annotated[Command | Words, doc("Its command, or the words of it.")]
     model: Annotated[Word | None, doc("The model it shall use; null: its own choice.")] = None
     flags: Annotated[
         tuple[Text, ...],
@@ -100,7 +102,8 @@ class AgentSettings(SettingsGroup, frozen=True):
     """The agent that runs, and how it is started."""
 
     command: Annotated[
-        Word | None, doc("The agent's command; null: the first known agent on PATH.")
+        Command | Words | None,
+        doc("The agent's command, or the words of it; null: the first known agent on PATH."),
     ] = None
     flags: Annotated[
         tuple[Text, ...], doc('Arguments for the agent. "--model opus" is split like shell words.')

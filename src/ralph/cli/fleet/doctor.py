@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 
@@ -58,6 +59,7 @@ def _wanted(loaded: Loaded) -> Wanted:
     settings, environ = loaded.settings, dict(os.environ)
     first = next((kind for kind in KINDS if kind != "text" and shutil.which(kind)), "")
     agent = settings.agent.command or first
+    agent = agent if isinstance(agent, str) else shlex.join(agent)
     wanted = Wanted(
         settings.fleet.address,
         settings.fleet.tls,

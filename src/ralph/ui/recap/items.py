@@ -48,7 +48,7 @@ class Items:
                         self._count(begun.start.name, 0, event.is_error)
                 case events.Used() | events.Progress() | events.Text(speaker=Speaker.PROMPT):
                     pass
-                case events.Result(failure=None):
+                case events.Result(failure=None) | events.Permission(allowed=True):
                     pass
                 case _:
                     self._keep(event)
@@ -125,6 +125,8 @@ def _words(event: AgentEvent) -> tuple[ItemKind, str, str]:
             return ItemKind.TROUBLE, f"Retry {attempt}{after}: {why}", ""
         case events.Result(failure=events.Failure(message=message)):
             return ItemKind.TROUBLE, f"Failed: {message}", ""
+        case events.Permission():
+            return ItemKind.TROUBLE, event.refusal, ""
         case events.Unknown(raw=raw):
             return ItemKind.UNREAD, raw, ""
         case _:  # pragma: no cover  nothing else is kept
