@@ -267,12 +267,12 @@ def test_the_kind_is_the_name_of_the_command_unless_settings_say_otherwise(
     command: str, override: str | None, kind: str
 ) -> None:
     """ADR 15: "Kind = basename of the command, lower case, `agent.kind` overrides"."""
-    assert kind_of(command, override) == kind
+    assert kind_of((command,), override) == kind
 
 
 def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ConfigError, match="unknown kind 'gpt'") as caught:
-        kind_of("claude", "gpt")
+        kind_of(("claude",), "gpt")
     assert (
         "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, text"
         in (caught.value.remedy)

@@ -58,7 +58,9 @@ def refused(params: object, call: object, why: str) -> Answer:
 
 def _option(params: object, kind: str) -> str:
     options = as_list(field(params, "options"))
-    found = (as_text(field(option, "optionId")) for option in options if field(option, "kind") == kind)
+    found = (
+        as_text(field(option, "optionId")) for option in options if field(option, "kind") == kind
+    )
     return next(found, "")
 
 

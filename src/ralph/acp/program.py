@@ -13,14 +13,14 @@ import msgspec
 from ralph.acp.peer import Peer
 from ralph.acp.permission import Answer, answer, refused
 from ralph.acp.talk import Json, Talk, Wishes
-from ralph.agents.streams.acp import OURS
+from ralph.agents.streams.acp import ANSWER, OURS
 from ralph.agents.streams.ndjson import mended
 from ralph.kernel.value import replace
 from ralph.text.plain import one_line
 
 _HANDSHAKE = 60.0  # seconds for each answer before the agent works; up to ten were measured
 _CANCEL = 3.0  # seconds to say how it ended, once it is asked to stop
-_LEAVE = 1.0  # seconds to exit by itself
+_LEAVE = 0.5  # seconds to exit by itself: some take two, and nothing waits for what they do then
 _FOREVER = 3600.0
 _MOST_SAID = 300  # characters of what it printed in place of messages
 _NO_TOOLS = "this turn is for words: nothing may be changed"
@@ -74,9 +74,7 @@ def take_turn(
         peer.close(0.0 if turn.is_hurried else _LEAVE)
 
 
-def judge_of(
-    wishes: Wishes, environ: Mapping[str, str]
-) -> Callable[[object, object], Answer]:
+def judge_of(wishes: Wishes, environ: Mapping[str, str]) -> Callable[[object, object], Answer]:
     """Answers requests by the guard, if it is on for this run."""
     from ralph.hooks.pre_tool import guarded
     from ralph.own_agent.actions import guard_of
@@ -142,7 +140,8 @@ class _Turn:
         batch = found if isinstance(found, list) else [found]
         good = [each for each in batch if isinstance(each, dict) and _is_message(each)]
         for message in good:
-            self._say(message)
+            is_answer = message.get("method") is None
+            self._say({"method": ANSWER, "params": message} if is_answer else message)
         if len(good) < len(batch) or not batch:
             self._printed = line[-_MOST_SAID:].decode("utf-8", "replace")
             self._tell("noise", text=self._printed)

@@ -178,12 +178,17 @@ class Talk:
             return
         option = _option(session, "model")
         names = _values(option)
-        old = [as_text(field(m, "modelId")) for m in as_list(field(session, "models", "availableModels"))]
+        old = [
+            as_text(field(m, "modelId"))
+            for m in as_list(field(session, "models", "availableModels"))
+        ]
         found = _matching(wanted, names) or _matching(wanted, {name: name for name in old})
         if not found:
             offered = [*names, *old]
             more = ", ..." if len(offered) > _MOST_NAMED else ""
-            there = f"offers {', '.join(offered[:_MOST_NAMED])}{more}" if offered else "has no choice"
+            there = (
+                f"offers {', '.join(offered[:_MOST_NAMED])}{more}" if offered else "has no choice"
+            )
             raise Impossible(
                 f"agent.model (--model): the agent {there}, and not {wanted!r}."
                 " Name another, or leave it out and choose it by the agent's own settings"

@@ -21,7 +21,9 @@ ACCOUNTS = {"claude-agent-acp": "claude", "claude-code-acp": "claude", "codex-ac
 
 def speaks_acp(command: Sequence[str]) -> bool:
     """True if the words of a command say that it does: `goose acp`, `gemini --acp`, `codex-acp`."""
-    return not _MODES.isdisjoint(command[1:]) or any(program_name(w).endswith("-acp") for w in command)
+    return not _MODES.isdisjoint(command[1:]) or any(
+        program_name(w).endswith("-acp") for w in command
+    )
 
 
 def program_name(word: str) -> str:

@@ -193,7 +193,7 @@ class Plan(Generic[_Work_co]):
     @property
     def agent(self) -> str:
         """Its agent, for people: the kind, or the command where that says more."""
-        return os.path.basename(self.command[0]) if self.kind == "text" else self.kind
+        return os.path.basename(self.command[0]) if self.kind in ("text", ACP) else self.kind
 
     @property
     def runs_ralph(self) -> bool:

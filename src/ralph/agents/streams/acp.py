@@ -1,8 +1,9 @@
 """ACP: what our client prints of a talk with an agent (ADR 53).
 
-The messages of the Agent Client Protocol stand there as they came, v1 and v2, one a line, and
-beside them the client's own, whose methods begin with `_ralph/`. Text comes in pieces that are cut
-anywhere. Who answers `end_turn` without a token may have told an error as its own words.
+The messages of the Agent Client Protocol stand there as they came, v1 and v2, one a line. Beside
+them are the client's own lines, whose methods begin with `_ralph/`; an answer to a request of ours
+stands in one. Text comes in pieces that are cut anywhere. Who answers `end_turn` without a token may
+have told an error as its own words.
 """
 
 import binascii
@@ -30,9 +31,11 @@ from ralph.agents.streams.ndjson import (
 from ralph.kernel import events
 
 OURS = "_ralph/"
+ANSWER = f"{OURS}answer"
 AUTH_REQUIRED = -32000
 _LONGEST = 64 * 1024  # of a line that is still being said; a longer one comes out in parts
 _ASIDE = frozenset({"cwd", "description"})  # arguments that do not tell what a call does
+_MOST_WHY = 500  # of a refusal
 _MOST_OUTPUT = 32 * 1024  # characters of a tool's output
 _KINDS = {"rate_limit": 429, "overloaded": 529, "server_error": 500, "authentication": 401}
 _GOOD = ("end_turn", "max_tokens")
@@ -45,11 +48,10 @@ _QUOTED = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 class Line(msgspec.Struct, gc=False):
-    """A message of either side. One without a method answers another."""
+    """A message of the agent, or a line of ours."""
 
-    method: Any = None
+    method: str
     params: Any = None
-    id: Any = None
 
 
 class AcpParser(NdjsonParser[Line]):
@@ -67,8 +69,8 @@ class AcpParser(NdjsonParser[Line]):
         self._last = ""  # words, if nobody has thought or acted
 
     def understand(self, line: Line) -> Iterator[events.AgentEvent]:
-        method, params = as_text(line.method), line.params
-        match method:
+        params = line.params
+        match line.method:
             case "session/update":
                 yield from self._update(field(params, "update"))
             case "session/request_permission":
@@ -78,8 +80,7 @@ class AcpParser(NdjsonParser[Line]):
                 text = clipped(as_text(field(params, "message")))
                 yield events.Question(text or "the agent asks a question")
             case "_ralph/permission":
-                what, why = one_line(as_text(field(params, "what"))), as_text(field(params, "why"))
-                yield events.Permission(what, field(params, "allowed") is True, clipped(why))
+                yield self._answered(params)
             case "_ralph/session":
                 who = f"{as_text(field(params, 'agent'))}, ACP v{field(params, 'protocol')}"
                 begins = session_begins(field(params, "session"))
@@ -90,8 +91,6 @@ class AcpParser(NdjsonParser[Line]):
                 yield events.Unknown(clipped(as_text(field(params, "text"))))
             case "_ralph/ended":
                 yield from self._ended(params)
-            case "" if line.id is None:
-                yield events.Unknown("{}")
 
     def held_back(self) -> list[events.AgentEvent]:
         """The last line of what the agent said, and calls of which nothing more was told."""
@@ -158,6 +157,14 @@ class AcpParser(NdjsonParser[Line]):
             call = self._calls.get(as_text(field(told, "toolCallId")))
             yield from self._begun(call) if call is not None else ()
 
+    def _answered(self, params: object) -> events.Permission:
+        what, why = as_text(field(params, "what")), as_text(field(params, "why"))[:_MOST_WHY]
+        is_allowed = field(params, "allowed") is True
+        call = self._calls.get(as_text(field(params, "toolCallId")))
+        if call is not None and not is_allowed:
+            call.refusal = why
+        return events.Permission(one_line(what), is_allowed, why)
+
     def _begun(self, call: "_Call") -> Iterator[events.AgentEvent]:
         if not call.has_begun:
             self._last = ""
@@ -189,6 +196,8 @@ class AcpParser(NdjsonParser[Line]):
         if error is None:  # as two agents end a turn of v2
             error = field(response, "error")
         yield from self.held_back()
+        for call in self._calls.values():  # some say nothing more of what was refused
+            yield from [call.end({})] if call.refusal else ()
         self._calls.clear()
         yield from self._spent(field(response, "cost"))
         usage = usage_told(response)
@@ -264,7 +273,7 @@ class _Call:
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
-        self.status = ""
+        self.status = self.refusal = ""
         self.has_begun = self.has_failed = self.is_others = False
         self.terminals: set[str] = set()
         self._name = self._kind = self._title = self._output = ""
@@ -320,8 +329,9 @@ class _Call:
 
     def end(self, screens: dict[str, str]) -> events.ToolEnd:
         shown = "".join(screens.pop(terminal, "") for terminal in sorted(self.terminals))
-        failed = self.has_failed or self.status == "failed"
-        return events.ToolEnd(self.identity, self._output or shown, failed, self.is_others)
+        output = self._output or shown or self.refusal
+        failed = self.has_failed or bool(self.refusal) or self.status == "failed"
+        return events.ToolEnd(self.identity, output, failed, self.is_others)
 
 
 def usage_told(response: object) -> events.Usage:
@@ -340,7 +350,9 @@ def _stopped(reason: object) -> events.Failure | None:
     if reason in _GOOD:
         return None
     words = as_text(reason)
-    return events.Failure(_STOPPED.get(words) or f"the agent stopped: {words or 'it says not why'}")
+    return events.Failure(
+        _STOPPED.get(words) or f"the agent stopped: {words or 'it does not say why'}"
+    )
 
 
 def _failed(error: object) -> events.Failure:

@@ -119,6 +119,9 @@ class Acp(Voice):
         yield from self.answers(call)
 
     def result(self) -> Lines:
+        """A good end; one that exits with a failure does so before."""
+        if self.turn.get("exit"):
+            return
         yield from self.ended({"stopReason": "end_turn", "usage": self.counted()})
 
     def fails(self, failure: ScriptedFailure) -> Lines:
