@@ -274,7 +274,7 @@ def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ConfigError, match="unknown kind 'gpt'") as caught:
         kind_of(("claude",), "gpt")
     assert (
-        "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, text"
+        "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, acp, text"
         in (caught.value.remedy)
     )
 

@@ -8,8 +8,8 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 
+from ralph.acp.talk import Answer
 from ralph.agents.streams.ndjson import as_list, as_text, field, one_line
-from ralph.kernel.value import value
 
 Guard = Callable[[str], str | None]  # the reason why a command is refused, or None
 _ALLOW, _REJECT = "allow_once", "reject_once"  # never for longer: the next one may be another
@@ -21,23 +21,6 @@ _WRITES = ": > {}"
 _HARMLESS = frozenset({"think", "fetch", "switch_mode"})
 _RUNS = "execute"
 _SHORTENED = ("…", "...")
-
-
-@value
-class Answer:
-    """What the agent is told: the option, "" where none of its options says so; and why."""
-
-    what: str
-    allowed: bool
-    option: str = ""
-    why: str = ""
-    seconds: float = 0.0  # that it took
-
-    def outcome(self) -> dict[str, object]:
-        """The answer as the protocol has it."""
-        if not self.option:
-            return {"outcome": {"outcome": "cancelled"}}
-        return {"outcome": {"outcome": "selected", "optionId": self.option}}
 
 
 def answer(params: object, call: object, workspace: str, guard: Guard | None) -> Answer:
@@ -102,8 +85,8 @@ class _Asked:
             return
         does = _AS_COMMAND.get(self.kind, _WRITES)
         for path in dict.fromkeys(self._paths()):
-            path = os.path.join(workspace, os.path.expanduser(path))
-            real = os.path.realpath(path)  # a link may lead elsewhere
+            there = os.path.join(workspace, os.path.expanduser(path))
+            real = os.path.realpath(there)  # a link may lead elsewhere
             yield does.format(shlex.quote(real))
             if self.kind == "move":
                 yield _AS_COMMAND["delete"].format(shlex.quote(real))

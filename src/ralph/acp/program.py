@@ -11,8 +11,8 @@ from typing import BinaryIO, NoReturn
 import msgspec
 
 from ralph.acp.peer import Peer
-from ralph.acp.permission import Answer, answer, refused
-from ralph.acp.talk import Json, Talk, Wishes
+from ralph.acp.permission import answer, refused
+from ralph.acp.talk import Answer, Json, Talk, Wishes
 from ralph.agents.streams.acp import ANSWER, OURS
 from ralph.agents.streams.ndjson import mended
 from ralph.kernel.value import replace

@@ -5,7 +5,6 @@ from itertools import count
 from typing import Any, Protocol
 
 from ralph import __version__
-from ralph.acp.permission import Answer
 from ralph.agents.streams.acp import AUTH_REQUIRED
 from ralph.agents.streams.ndjson import as_list, as_text, field
 from ralph.kernel.value import value
@@ -35,6 +34,23 @@ class Wishes:
     has_tools: bool = True
 
 
+@value
+class Answer:
+    """What the agent is told: the option, "" where none of its options says so; and why."""
+
+    what: str
+    allowed: bool
+    option: str = ""
+    why: str = ""
+    seconds: float = 0.0  # that it took
+
+    def outcome(self) -> dict[str, object]:
+        """The answer as the protocol has it."""
+        if not self.option:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": self.option}}
+
+
 class Impossible(Exception):  # noqa: N818
     """No turn with this agent could do better."""
 
@@ -53,7 +69,9 @@ Steps = Generator[tuple[str, Json], object, None]  # a request out, its result i
 class Talk:
     """One prompt, from the handshake to the end of the turn. `outcome` is how it ended."""
 
-    def __init__(self, wishes: Wishes, judge: Callable[[object, object], Answer], tell: Tell):
+    def __init__(
+        self, wishes: Wishes, judge: Callable[[object, object], Answer], tell: Tell
+    ) -> None:
         self._wishes, self._judge, self._tell = wishes, judge, tell
         self._steps = self._all_steps()
         self._numbers = count(1)
@@ -141,7 +159,7 @@ class Talk:
                 why = as_text(field(failed.error, "message")) or "it does not say why"
                 raise Impossible(f"the agent refused the handshake of ACP: {why}") from None
         version = field(agent, "protocolVersion")
-        if not isinstance(version, int) or version not in VERSIONS:
+        if type(version) is not int or version not in VERSIONS:
             words = f"the agent speaks version {version!r} of ACP; Ralph speaks 1 and 2"
             raise Impossible(words)
         self._version = version

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from ralph.agents.acp import ACP
 from ralph.agents.kinds import as_bytes, value_in, without
-from ralph.agents.own import others, program
+from ralph.agents.own import call_of, others, program
 from ralph.agents.providers import KEYS, OWN, default_model, model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
@@ -339,7 +339,7 @@ def _goose(request: Request) -> Launch:
 def _own(request: Request) -> Launch:
     """Ralph itself, as `ralph agent`; a path is called as it is."""
     command = request.command
-    words = (*program(), "agent", *command[1:]) if command[0] == OWN else command
+    words = (*program(), *command[1:]) if command[0] == OWN else command
     argv = [*words, *request.flags, *request.model_by("--model")]
     argv += [] if request.tools else ["--no-tools"]
     argv += ["--output", "json" if request.stream else "text"]
@@ -352,7 +352,7 @@ def _acp(request: Request) -> Launch:
     if request.prompt_via == "arg":
         message = "agent.promptVia: an agent that speaks ACP gets its prompt by the protocol"
         raise ConfigError(message, "Leave it out.")
-    argv = [*program("ralph.acp.program"), *request.model_by("--model")]
+    argv = [*call_of("ralph.acp.program"), *request.model_by("--model")]
     argv += [] if request.tools else ["--no-tools"]
     words = (*argv, "--", *request.command, *request.flags)
     return Launch(words, ACP, as_bytes(request.prompt))

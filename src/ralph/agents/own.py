@@ -65,8 +65,13 @@ def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
     return model
 
 
-def program(module: str = "ralph.__main__") -> tuple[str, ...]:
-    """The call of this very Ralph, or of another `main` of it. Isolated, so that no file of the project is
+def program() -> tuple[str, ...]:
+    """The call of `ralph agent` of this very Ralph."""
+    return (*call_of("ralph.__main__"), "agent")
+
+
+def call_of(module: str) -> tuple[str, ...]:
+    """The call of a module's `main` of this very Ralph. Isolated, so that no file of the project is
     imported: neither the current directory nor PYTHONPATH is searched, and what we need comes after
     Python's own modules and before what else is installed."""
     from importlib.util import find_spec

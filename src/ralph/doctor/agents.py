@@ -16,7 +16,7 @@ from ralph.doctor.machine import Machine, ProgramAnswer
 from ralph.git.repository import is_repository
 from ralph.kernel.value import value
 
-NAMES = tuple(kind for kind in KINDS if kind not in (ACP, "text"))  # known agents, by their commands
+NAMES = tuple(kind for kind in KINDS if kind not in (ACP, "text"))  # by their commands
 _SKIPS = "--dangerously-skip-permissions"
 _NO_REPOSITORY = "--skip-git-repo-check"
 _CANNOT_START = "cannot be started"

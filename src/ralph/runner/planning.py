@@ -151,9 +151,7 @@ def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
     return replace(plan, destination=destination(settings, plan.workspace, plan.environ))
 
 
-def _command(
-    invocation: Invocation, command: Command | None, *, over: bool
-) -> tuple[str, ...]:
+def _command(invocation: Invocation, command: Command | None, *, over: bool) -> tuple[str, ...]:
     """The agent's command. A path is the project's, also for a program that works elsewhere. Of a
     list each item is a word."""
     if isinstance(command, tuple):

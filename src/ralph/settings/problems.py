@@ -87,6 +87,9 @@ def _check_leaf(value: object, hint: object, path: Path) -> Iterator[SettingsPro
     except msgspec.ValidationError:
         yield _not_allowed(value, _allowed(hint), path)
         return
+    if _notes(hint).get("filled") and isinstance(value, str) and not value.strip():
+        yield _not_allowed(value, _allowed(hint), path)
+        return
     # No command can be given anything else.
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
         yield _not_allowed(value, "text without NUL and broken Unicode", path)
@@ -102,8 +105,7 @@ def _without_null(hint: object) -> object:
 
 
 def _member(hint: object, value: object) -> object:
-    """The one of several types that a value is meant to be; the type itself where there is one.
-    msgspec is never given such a union alone: a pattern in one is freed twice."""
+    """The one of several types that a value is meant to be; the type itself where there is one."""
     bare = hint
     while get_origin(bare) is Annotated:
         bare = get_args(bare)[0]
@@ -113,6 +115,12 @@ def _member(hint: object, value: object) -> object:
     is_list = isinstance(value, list | tuple)
     fits = (kind for kind in kinds if (get_origin(_without_null(kind)) is tuple) == is_list)
     return next(fits)
+
+
+def _notes(hint: object) -> dict[str, object]:
+    """What `schema` says beside a type."""
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((note.extra for note in notes if isinstance(note, Meta) and note.extra), {})
 
 
 def _least(hint: object) -> int:

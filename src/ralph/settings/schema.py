@@ -29,8 +29,15 @@ def doc(words: str) -> Meta:
 Switch = Annotated[bool, allows("true or false")]
 Text = Annotated[str, allows("text")]
 Word = Annotated[str, allows("text that is not blank", pattern=r"\S")]
-Command = Annotated[str, allows("text that is not blank, or a list of words", pattern=r"\S")]
-Words = Annotated[tuple[Word, ...], allows("words, one at least", min_length=1)]
+# Beside another type in a union, a pattern of msgspec's is freed twice: the loader looks instead.
+Line = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        extra={"allowed": "text that is not blank, or a list of words", "filled": True},
+    ),
+]
+Words = Annotated[tuple[Word, ...], allows("a list of words, one at least", min_length=1)]
 VariableName = Annotated[str, allows("the name of an environment variable", pattern=r"^[^=]+$")]
 Count = Annotated[int, allows("a whole number, 0 or more", ge=0)]
 PositiveCount = Annotated[int, allows("a whole number, 1 or more", ge=1)]
@@ -86,7 +93,7 @@ class PriceSettings(SettingsGroup, frozen=True):
 class FallbackSettings(SettingsGroup, frozen=True):
     """An agent that goes on where another cannot."""
 
-    command: Annotated[Command | Words, doc("Its command, or the words of it.")]
+    command: Annotated[Line | Words, doc("Its command, or the words of it.")]
     model: Annotated[Word | None, doc("The model it shall use; null: its own choice.")] = None
     flags: Annotated[
         tuple[Text, ...],
@@ -102,7 +109,7 @@ class AgentSettings(SettingsGroup, frozen=True):
     """The agent that runs, and how it is started."""
 
     command: Annotated[
-        Command | Words | None,
+        Line | Words | None,
         doc("The agent's command, or the words of it; null: the first known agent on PATH."),
     ] = None
     flags: Annotated[

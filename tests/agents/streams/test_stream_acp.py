@@ -1,6 +1,7 @@
 """ACP as our client prints it (ADR 53): text in pieces, calls told bit by bit, and how it ended."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_a_promise_split_over_pieces_is_found() -> None:
 def test_cutting_anywhere_changes_nothing(text: str, cuts: list[int], at: int) -> None:
     """Neither where the agent cuts its text, nor where the stream is cut."""
     places = sorted({0, *(cut for cut in cuts if cut < len(text)), len(text)})
-    pieces = [piece(text[a:b]) for a, b in zip(places, places[1:], strict=False)]
+    pieces = [piece(text[a:b]) for a, b in pairwise(places)]
     data = b"".join(json.dumps(line).encode() + b"\n" for line in (*pieces, GOOD))
     events = parse_chunks("acp", [data[: at % len(data)], data[at % len(data) :]])
     assert "".join(said(events)) == text

@@ -1,9 +1,9 @@
 """ACP: what our client prints of a talk with an agent (ADR 53).
 
 The messages of the Agent Client Protocol stand there as they came, v1 and v2, one a line. Beside
-them are the client's own lines, whose methods begin with `_ralph/`; an answer to a request of ours
-stands in one. Text comes in pieces that are cut anywhere. Who answers `end_turn` without a token may
-have told an error as its own words.
+them are the client's own lines, whose methods begin with `_ralph/`: answers to its requests stand
+in such a line too. Text comes in pieces that are cut anywhere. Who answers `end_turn` without a
+token may have told an error as its own words.
 """
 
 import binascii

@@ -120,12 +120,8 @@ class Collector:
             case events.Text(text=text) | events.Thinking(text=text):
                 # In a prompt Ralph itself names the tag.
                 self._overhear("" if event == events.Text(text, events.Speaker.PROMPT) else text)
-            case events.Question(text=text):
-                self._question = text
-            case events.Permission():
-                self._answered(event)
-            case events.RateLimited():
-                self._limited = event
+            case events.Question() | events.RateLimited() | events.Permission():
+                self._told(event)
             case events.Used():
                 self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
             case events.Result():
@@ -144,6 +140,15 @@ class Collector:
         self._tail.add(joined)
         if self._scanner.feed(joined):
             self._question = None  # it asked, went on all the same, and says where it stands
+
+    def _told(self, event: events.Question | events.RateLimited | events.Permission) -> None:
+        match event:
+            case events.Question(text=text):
+                self._question = text
+            case events.RateLimited():
+                self._limited = event
+            case events.Permission():
+                self._answered(event)
 
     def _answered(self, event: events.Permission) -> None:
         """Keep an answer. A turn is small: what was refused matters more."""

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ralph.testing.scripted_agent.dialects.speech import Lines, ScriptedCall, Voice, new_id
-from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
+from ralph.testing.scripted_agent.script import ScriptedFailure
 
 Json = dict[str, Any]
 SESSION = "session-1"
@@ -185,7 +185,6 @@ def answer(number: object, result: Json) -> None:
 
 
 def send(message: Json) -> None:
-    from ralph.testing.scripted_agent.program import write
-
     data = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
-    write(1, f"{data}\n".encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(f"{data}\n".encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
