@@ -32,11 +32,13 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="ralph's ACP client", allow_abbrev=False)
     parser.add_argument("--model")
     parser.add_argument("--no-tools", action="store_true")
+    parser.add_argument("--handshake", type=float, default=_HANDSHAKE)
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     wishes = Wishes(prompt, os.path.realpath(os.getcwd()), given.model, not given.no_tools)
-    sys.exit(take_turn(given.command, wishes, dict(os.environ), sys.stdout.buffer))
+    out, environ = sys.stdout.buffer, dict(os.environ)
+    sys.exit(take_turn(given.command, wishes, environ, out, handshake=given.handshake))
 
 
 def take_turn(
