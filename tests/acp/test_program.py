@@ -73,8 +73,8 @@ def test_a_turn(tmp_path: Path) -> None:
     code, lines = run(tmp_path, f"{STARTS}; {prints(SAID)}; {prints(END)}; cat >/dev/null")
     assert code == 0
     methods = [line["method"] for line in lines]
-    assert methods[:3] == ["_ralph/answer", "_ralph/answer", "_ralph/session"]
-    assert methods[3:] == ["session/update", "_ralph/answer", "_ralph/ended"]
+    assert methods[:3] == ["_ralph/aside", "_ralph/aside", "_ralph/session"]
+    assert methods[3:] == ["session/update", "_ralph/aside", "_ralph/ended"]
     assert ended(lines) == {"response": {"stopReason": "end_turn"}}
 
 
@@ -136,7 +136,14 @@ def test_an_agent_that_reads_nothing_is_sent_a_long_prompt(tmp_path: Path) -> No
 def test_a_huge_line_is_lost_and_the_next_is_heard(tmp_path: Path) -> None:
     long = "head -c 9000000 /dev/zero | tr '\\0' x; echo"
     code, lines = run(tmp_path, f"{STARTS}; {long}; {prints(END)}")
-    assert (code, [line["method"] for line in lines[3:]]) == (0, ["_ralph/answer", "_ralph/ended"])
+    assert (code, [line["method"] for line in lines[3:]]) == (0, ["_ralph/aside", "_ralph/ended"])
+
+
+def test_what_is_said_before_the_prompt_is_no_answer(tmp_path: Path) -> None:
+    early = SAID.replace('chunk"', 'chunk","content":{"text":"[MODE_UPDATE] plan"}')
+    script = f"{prints(early)}; {STARTS}; {prints(SAID)}; {prints(END)}"
+    _, lines = run(tmp_path, script)
+    assert [line["method"] for line in lines].count("session/update") == 1
 
 
 def asks(command: str) -> str:

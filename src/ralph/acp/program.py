@@ -13,7 +13,7 @@ import msgspec
 from ralph.acp.peer import Peer
 from ralph.acp.permission import answer, refused
 from ralph.acp.talk import Answer, Json, Talk, Wishes
-from ralph.agents.streams.acp import ANSWER, OURS
+from ralph.agents.streams.acp import ASIDE, OURS
 from ralph.agents.streams.ndjson import mended
 from ralph.kernel.value import replace
 from ralph.text.plain import one_line
@@ -122,7 +122,7 @@ class _Turn:
                 return 0
             until = [at for at in (self._stop_at, due if talk.step else None) if at is not None]
             for line in self._peer.listen(min(until, default=now + _FOREVER) - now):
-                for message in self._messages(line):
+                for message in self._messages(line, talk):
                     self._send(talk.hear(message))
             self._heed(talk)
             if talk.step != step:
@@ -132,7 +132,7 @@ class _Turn:
         self._tell("ended", **talk.outcome)
         return 0 if self._stop_at is None else _STOPPED
 
-    def _messages(self, line: bytes) -> list[Json]:
+    def _messages(self, line: bytes, talk: Talk) -> list[Json]:
         """The messages of a line, one or a batch, which are printed as they were understood:
         nothing that an agent prints can pass for a line of ours."""
         try:
@@ -143,7 +143,10 @@ class _Turn:
         good = [each for each in batch if isinstance(each, dict) and _is_message(each)]
         for message in good:
             is_answer = message.get("method") is None
-            self._say({"method": ANSWER, "params": message} if is_answer else message)
+            # Gemini says that its mode has changed, as its own words. Before the prompt none count.
+            is_early = talk.step and message.get("method") == "session/update"
+            is_aside = is_answer or is_early
+            self._say({"method": ASIDE, "params": message} if is_aside else message)
         if len(good) < len(batch) or not batch:
             self._printed = line[-_MOST_SAID:].decode("utf-8", "replace")
             self._tell("noise", text=self._printed)

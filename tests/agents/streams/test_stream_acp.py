@@ -359,7 +359,7 @@ def test_the_clients_other_lines() -> None:
         ours("session", session="s", agent="Gemini CLI 1", protocol=1),
         ours("progress", text="it  is\nso"),
         ours("noise", text="npm warn"),
-        ours("answer", id=1, result={}),
+        ours("aside", id=1, result={}),
         {"method": "_auth/status_update", "params": {}},
         {"id": 1, "result": {}},
     )

@@ -26,8 +26,11 @@ MODELS = {  # that each offers, and of which its model is told
     "gemini-acp": "gemini-2.5-pro",
     "opencode-acp": "mock/scripted",
 }
-_LAST_CALL = frozenset({"opencode-acp"})
-_SILENT = {"opencode-acp": (401, 429)}
+_USAGE = {  # what its words on tokens are, where they are not all
+    "gemini-acp": "it does not tell what was read from the cache",
+    "opencode-acp": "it tells the tokens of its last call only",
+}
+_SILENT = {"opencode-acp": (401, 429)}  # statuses that it does not tell, or tries again after
 _TELLS = frozenset({Tells.TOOLS, Tells.STATUS})
 
 
@@ -48,18 +51,12 @@ class AcpBench(Bench):
         **how: Any,  # noqa: ANN401  fields of Setup
     ) -> Played:
         """One turn of the agent, whose model says what `turn` does."""
-        if some := sorted(_OF_TWINS & turn.keys()):
-            raise NotApplicable(f"only a scripted agent can do so: {', '.join(some)}")
+        if len(how.get("flags", ())) > 1:
+            raise NotApplicable("it does not know these flags")
+        if why := self._impossible(turn):
+            raise NotApplicable(why)
         if "model" in how:
             how["model"] = MODELS[self.kind]
-        if any("$PPID" in tool.get("run", "") for tool in turn.get("tools", [])):
-            raise NotApplicable("the shell is not the agent's own child")
-        if "usage" in turn and self.kind in _LAST_CALL:
-            raise NotApplicable("it tells the tokens of its last call only")
-        if "cost" in turn and "usage" not in turn:
-            raise NotApplicable("a scripted model has no price")
-        if turn.get("error", {}).get("status") in _SILENT.get(self.kind, ()):
-            raise NotApplicable("it tries again for minutes, or does not tell the status")
         world = self._world
         world.plays(*self._model_turns(turn))
         before = len(world.model.main_calls())
@@ -72,20 +69,31 @@ class AcpBench(Bench):
             keeper.close()
         calls = world.model.main_calls()[before:]
         heard = [*strings(calls[0]["body"])] if calls else []
-        argv = (*setup.command, *setup.flags)
-        if (
-            setup.model
-            and calls
-            and setup.model.rpartition("/")[2]
-            in calls[0]["path"] + str(calls[0]["body"].get("model"))
-        ):
-            argv += ("large",)  # as the check calls it
+        used = str([(call["path"], call["body"].get("model")) for call in calls])
+        is_model = setup.model is not None and setup.model.rpartition("/")[2] in used
+        argv = (*setup.flags, "large") if is_model else setup.flags  # as the check calls it
         is_heard = any(prompt in text for text in heard)
         return Played(done, tuple(events), argv, prompt if is_heard else "\n".join(heard))
 
     def wrote(self, name: str) -> bool:
         """Whether this file is in the workspace."""
         return (self._world.repo / name).exists()
+
+    def _impossible(self, turn: Mapping[str, Any]) -> str:
+        """The reason why a real agent cannot be made to do this; "" where it can."""
+        tools = turn.get("tools", [])
+        if some := sorted(_OF_TWINS & turn.keys()):
+            return f"only a scripted agent can do so: {', '.join(some)}"
+        if any("$PPID" in tool.get("run", "") for tool in tools):
+            return "the shell is not the agent's own child"
+        if "usage" in turn:
+            return _USAGE.get(self.kind, "")
+        if "cost" in turn:
+            return "a scripted model has no price"
+        if self.kind == "gemini-acp" and any(tool.get("is_error") for tool in tools):
+            return "a command that fails has been run, and that is all it tells"
+        status = turn.get("error", {}).get("status")
+        return "it does not tell this status" if status in _SILENT.get(self.kind, ()) else ""
 
     def _model_turns(self, turn: Mapping[str, Any]) -> list[Json]:
         """The answers of a model that has an agent do this."""

@@ -1,9 +1,9 @@
 """ACP: what our client prints of a talk with an agent (ADR 53).
 
 The messages of the Agent Client Protocol stand there as they came, v1 and v2, one a line. Beside
-them are the client's own lines, whose methods begin with `_ralph/`: answers to its requests stand
-in such a line too. Text comes in pieces that are cut anywhere. Who answers `end_turn` without a
-token may have told an error as its own words.
+them are the client's own lines, whose methods begin with `_ralph/`. Answers to its requests stand
+in such a line, and what was said before the prompt. Text comes in pieces that are cut anywhere.
+Who answers `end_turn` without a token may have told an error as its own words.
 """
 
 import binascii
@@ -31,7 +31,7 @@ from ralph.agents.streams.ndjson import (
 from ralph.kernel import events
 
 OURS = "_ralph/"
-ANSWER = f"{OURS}answer"
+ASIDE = f"{OURS}aside"  # an answer to the client, or what was said before the prompt
 AUTH_REQUIRED = -32000
 _LONGEST = 64 * 1024  # of a line that is still being said; a longer one comes out in parts
 _ASIDE = frozenset({"cwd", "description"})  # arguments that do not tell what a call does
@@ -162,7 +162,7 @@ class AcpParser(NdjsonParser[Line]):
         is_allowed = field(params, "allowed") is True
         call = self._calls.get(as_text(field(params, "toolCallId")))
         if call is not None and not is_allowed:
-            call.refusal = why
+            call.refusal = why.partition("\n")[0]
         return events.Permission(one_line(what), is_allowed, why)
 
     def _begun(self, call: "_Call") -> Iterator[events.AgentEvent]:
