@@ -51,8 +51,10 @@ def run(script: AgentScript, argv: list[str]) -> int:
     if script.kind == "acp":  # what it is told comes as messages
         from ralph.testing.scripted_agent.dialects.acp import handshake
 
-        prompt, told = handshake(script.book.get("version"))
-        argv = [*argv, *told]
+        heard, told = handshake(script.book.get("version"))
+        if heard is None:
+            return 0
+        prompt, argv = heard, [*argv, *told]
     else:
         prompt = read_input() if arguments.prompt is None else arguments.prompt
     turn = script.take_turn(argv, prompt)

@@ -25,8 +25,9 @@ class Talk:
     prompt_id: Any = None
 
 
-def handshake(version: str | None) -> tuple[str, list[str]]:
-    """Answer until the prompt comes: the prompt, and what was chosen before it, as flags."""
+def handshake(version: str | None) -> tuple[str | None, list[str]]:
+    """Answer until the prompt comes: the prompt, None where none does, and what was chosen before
+    it, as flags."""
     told: list[str] = []
     while request := hear():
         method, params = request.get("method"), request.get("params", {})
@@ -45,7 +46,7 @@ def handshake(version: str | None) -> tuple[str, list[str]]:
         elif method == "session/set_config_option":
             told += [f"--{params['configId']}", params["value"]]
             answer(request["id"], {"configOptions": []})
-    return "", told
+    return None, told
 
 
 def introduction() -> Json:
