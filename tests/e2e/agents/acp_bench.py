@@ -30,6 +30,10 @@ _USAGE = {  # what its words on tokens are, where they are not all
     "gemini-acp": "it does not tell what was read from the cache",
     "opencode-acp": "it tells the tokens of its last call only",
 }
+_BARRED = {  # what becomes of a call that is refused
+    "gemini-acp": "in its plan mode nobody hears of a call that is barred",
+    "opencode-acp": "a refusal ends its turn",
+}
 _SILENT = {"opencode-acp": (401, 429)}  # statuses that it does not tell, or tries again after
 _TELLS = frozenset({Tells.TOOLS, Tells.STATUS})
 
@@ -53,6 +57,9 @@ class AcpBench(Bench):
         """One turn of the agent, whose model says what `turn` does."""
         if len(how.get("flags", ())) > 1:
             raise NotApplicable("it does not know these flags")
+        looks = any("run" not in tool for tool in turn.get("tools", []))
+        if role is Role.MESSAGE and looks and self.kind in _BARRED:
+            raise NotApplicable(_BARRED[self.kind])
         if why := self._impossible(turn):
             raise NotApplicable(why)
         if "model" in how:
