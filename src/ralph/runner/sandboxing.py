@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.acp import ACP
+from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.hosts.hosts import SOURCE
 from ralph.kernel.value import replace
@@ -33,9 +35,11 @@ def in_sandbox(plan: Plan[Work]) -> Plan[Work]:
     assert plan.settings.sandbox is not None
     policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(plan.settings.sandbox, plan.workspace, policy)
-    if found.name in MACHINES and (ours := [one for one in plan.agents if one.runs_ralph]):
+    ours = [one.agent for one in plan.agents if one.kind == ACP or one.command[0] == OWN]
+    if found.name in MACHINES and ours:
+        how = "" if OWN in ours else " by ACP"
         raise ConfigError(
-            f"{ours[0].agent} cannot work in {found.name}, a machine without this Ralph",
+            f"{ours[0]} cannot work{how} in {found.name}, a machine without this Ralph",
             "Take another sandbox (ralph sandbox probe), or another agent: --agent COMMAND",
         )
     network = _network(plan, found.name, found.can)
