@@ -369,6 +369,8 @@ def test_a_command_is_found(
         ("nosuch", "'nosuch' was not found", "Check --agent or agent.command, and PATH."),
         (("nosuch", "acp"), "'nosuch' was not found", "PATH"),
         ("no such thing", "'no such thing' was not found", "PATH"),
+        ("goose acp", "'goose acp' was not found", "Install goose, or check PATH."),
+        ("claude -c", "was not found", "Install claude: npm install"),
         ("half 'a quote", "was not found", "PATH"),
         ("./folder", "'./folder' is a directory", "Name the program itself"),
         ("./notes.txt", "'./notes.txt' is not executable", "chmod +x ./notes.txt"),

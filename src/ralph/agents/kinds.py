@@ -127,6 +127,10 @@ def missing_words(command: str, environ: Mapping[str, str]) -> str:
         here = installed(None, environ)
         other = f". Or take the one that is here: --agent {here[0]}" if here else ""
         return f"Install it: {INSTALLED_BY[command]}{other}"
+    program = command.partition(" ")[0]
+    if program != command and program in KINDS:
+        how = f": {INSTALLED_BY[program]}" if program in INSTALLED_BY else ", or check PATH."
+        return f"Install {program}{how}"
     near = misspelt(command, environ)
     if not near:
         return "Check --agent or agent.command, and PATH."
