@@ -55,6 +55,7 @@ ALLOWED: dict[str, Json] = {
     ),
     "a file of the project": writes("src/a.py"),
     "a file by its arguments": v1(kind="edit", title="t", rawInput={"filePath": "a.py"}),
+    "an editor's own command": v1(kind="edit", rawInput={"command": "create", "path": "a.py"}),
     "a diff of version 2": v1(
         kind="edit", content=[{"type": "diff", "changes": [{"operation": "add", "path": "a.py"}]}]
     ),
@@ -74,6 +75,7 @@ REFUSED: dict[str, Json] = {
     "a command of version 2": v2(type="command", command=FORCE, cwd="/"),
     "a command elsewhere": runs("rm -rf *", cwd="/etc"),
     "a command of an unknown kind": v1(title="t", rawInput={"command": FORCE}),
+    "a command beside a file": v1(title="t", rawInput={"command": FORCE, "path": "a.py"}),
     "no command": v1(kind="execute"),
     "a file elsewhere": writes("/etc/passwd"),
     "a file behind a link": writes("out/passwd"),

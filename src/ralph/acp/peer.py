@@ -41,14 +41,18 @@ class Peer:
         except BlockingIOError:
             return b""
 
+    @property
+    def dropped(self) -> int:
+        """How many lines were too long to be heard."""
+        return self._framer.dropped
+
     def send(self, data: bytes) -> None:
         """Send this now, and what it does not take while we listen."""
         self._unsent += data
         self._write()
 
     def listen(self, seconds: float) -> list[bytes]:
-        """The lines that it has said, after so many seconds at most; none where a signal comes.
-        A line that is too long is lost."""
+        """The lines that it has said, after so many seconds at most; none where a signal comes."""
         poller = select.poll()
         poller.register(self._stdout, select.POLLIN)
         poller.register(self._signals, select.POLLIN)

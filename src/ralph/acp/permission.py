@@ -18,6 +18,7 @@ _PATHS = ("file_path", "filePath", "filepath", "path", "abs_path", "notebook_pat
 # How a shell would do the same to a file. What an agent does not name may write.
 _AS_COMMAND = {"read": "cat -- {}", "delete": "rm -rf -- {}", "search": "ls -- {}"}
 _WRITES = ": > {}"
+_FILES = frozenset({*_AS_COMMAND, "edit", "move"})  # where a "command" may be "create", or "view"
 _HARMLESS = frozenset({"think", "fetch", "switch_mode"})
 _RUNS = "execute"
 _SHORTENED = ("…", "...")
@@ -77,7 +78,7 @@ class _Asked:
 
     def _commands(self, workspace: str) -> Iterator[str]:
         """What it would do, each as a command in the workspace."""
-        if self._command and (self.kind == _RUNS or not any(self._paths())):
+        if self._command and not (self.kind in _FILES and any(self._paths())):
             where = as_text(field(self._input, "cwd")) or self._first("cwd")
             away = bool(where) and os.path.realpath(where) != os.path.realpath(workspace)
             yield f"cd {shlex.quote(where)} && {self._command}" if away else self._command

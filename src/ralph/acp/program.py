@@ -105,6 +105,7 @@ class _Turn:
     ) -> None:
         self._peer, self._say, self._tell = peer, say, tell
         self._printed = ""  # the last that was no message
+        self._dropped = 0
         self._stop_at: float | None = None
         self.is_hurried = False
 
@@ -124,6 +125,9 @@ class _Turn:
             for line in self._peer.listen(min(until, default=now + _FOREVER) - now):
                 for message in self._messages(line, talk):
                     self._send(talk.hear(message))
+            if self._peer.dropped > self._dropped:
+                self._dropped = self._peer.dropped
+                self._tell("noise", text="a message that is too long is left out")
             self._heed(talk)
             if talk.step != step:
                 step, due = talk.step, time.monotonic() + handshake

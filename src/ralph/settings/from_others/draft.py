@@ -139,9 +139,10 @@ def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = 
     known = _ALIASES.get(name[1], name[1]) if isinstance(name[1], str) else None
     kind = known if known in KINDS else None
     if command[1]:
-        draft.take(command[0], "agent.command", command[1], text)
+        key, said = command
+        draft.take(key, "agent.command", said, words_or_text)
         try:
-            words = shlex.split(str(command[1]))
+            words = [str(w) for w in said] if isinstance(said, list) else shlex.split(str(said))
         except ValueError:
             words = []
         if name[1] and kind != (os.path.basename(words[0]) if words else ""):
@@ -153,6 +154,11 @@ def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = 
 
 
 # What values become
+
+
+def words_or_text(value: object) -> str | list[str]:
+    """A command, as a line or as its words."""
+    return texts(value) if value and isinstance(value, list) else text(value)
 
 
 def text(value: object) -> str:
