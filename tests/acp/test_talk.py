@@ -88,6 +88,7 @@ def test_a_turn_of_version_2_ends_with_an_update() -> None:
     assert agent.talk.outcome is None
     ended = {"sessionUpdate": "state_update", "state": "idle", **DONE}
     agent.says(**ended)
+    agent.says(**{**ended, "stopReason": "refusal"})
     assert agent.talk.outcome == {"response": ended}
 
 

@@ -179,7 +179,7 @@ SEEN = "c2Vlbg=="  # "seen" in base64
         ),
         ((call(title="never", status="pending"),), [events.ToolStart("c", "tool", "never")]),
         (
-            (update("terminal_update", terminalId="t", output={"data": "no base64"}),),
+            (update("terminal_update", terminalId="t", output={"data": "a"}),),
             [],
         ),
     ],
@@ -361,6 +361,8 @@ def test_the_clients_other_lines() -> None:
         ours("noise", text="npm warn"),
         ours("aside", id=1, result={}),
         {"method": "_auth/status_update", "params": {}},
+        update("of_next_year"),
+        {"method": "session/request_permission", "params": {"subject": {"type": "command"}}},
         {"id": 1, "result": {}},
     )
     assert found == [

@@ -142,13 +142,12 @@ class Collector:
             self._question = None  # it asked, went on all the same, and says where it stands
 
     def _told(self, event: events.Question | events.RateLimited | events.Permission) -> None:
-        match event:
-            case events.Question(text=text):
-                self._question = text
-            case events.RateLimited():
-                self._limited = event
-            case events.Permission():
-                self._answered(event)
+        if isinstance(event, events.Question):
+            self._question = event.text
+        elif isinstance(event, events.RateLimited):
+            self._limited = event
+        else:
+            self._answered(event)
 
     def _answered(self, event: events.Permission) -> None:
         """Keep an answer. A turn is small: what was refused matters more."""
