@@ -173,6 +173,16 @@ def test_the_guard_answers_if_the_run_says_so(
     )
 
 
+def test_a_command_that_takes_too_long_to_judge_is_refused_and_ends_nothing(tmp_path: Path) -> None:
+    """The guard has an alarm of its own, which is no signal to stop."""
+    (tmp_path / "request").write_text(asks(f"ls {'a ' * 190_000}") + "\n")
+    code, lines = run(tmp_path, f"{STARTS}; cat request; {HEAR}; {prints(END)}", RALPH_GUARD="1")
+    (told,) = [line["params"] for line in lines if line["method"] == "_ralph/permission"]
+    assert isinstance(told, dict)
+    assert "takes too long" in str(told["why"])
+    assert (code, ended(lines)) == (0, {"response": {"stopReason": "end_turn"}})
+
+
 def test_a_signal_asks_the_agent_to_stop_and_hears_how(tmp_path: Path) -> None:
     cancelled = END.replace("end_turn", "cancelled")
     script = f"{STARTS}; {prints(SAID)}; {HEAR}; echo $line >heard; {prints(cancelled)}; cat >&2"

@@ -258,6 +258,19 @@ def test_a_turn_for_words_goes_on_where_there_is_no_such_mode() -> None:
     assert Agent(Wishes("p", "/w", has_tools=False)).goes_on().methods[-1] == "session/prompt"
 
 
+def test_only_what_is_said_to_the_prompt_is_about_it() -> None:
+    """Not before it, nor in another session, nor our own requests' answers."""
+    said = {"method": "session/update", "params": {"sessionId": "s", "update": {}}}
+    other = {"method": "session/update", "params": {"sessionId": "t", "update": {}}}
+    agent = Agent()
+    assert not agent.talk.is_about(said)
+    agent.goes_on()
+    assert agent.talk.is_about(said)
+    assert not agent.talk.is_about(other)
+    assert agent.talk.is_about({"method": "session/request_permission", "id": 1})
+    assert not agent.talk.is_about({"id": 1, "result": {}})
+
+
 def test_requests_are_answered() -> None:
     agent = Agent().goes_on()
     agent.says(sessionUpdate="tool_call", toolCallId="c", title="ls", kind="execute")

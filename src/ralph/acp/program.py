@@ -25,6 +25,7 @@ _FOREVER = 3600.0
 _MOST_SAID = 300  # characters of what it printed in place of messages
 _NO_TOOLS = "this turn is for words: nothing may be changed"
 _STOPPED = 130
+_ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> NoReturn:
@@ -146,11 +147,7 @@ class _Turn:
         batch = found if isinstance(found, list) else [found]
         good = [each for each in batch if isinstance(each, dict) and _is_message(each)]
         for message in good:
-            is_answer = message.get("method") is None
-            # Gemini says that its mode has changed, as its own words. Before the prompt none count.
-            is_early = talk.step and message.get("method") == "session/update"
-            is_aside = is_answer or is_early
-            self._say({"method": ASIDE, "params": message} if is_aside else message)
+            self._say(message if talk.is_about(message) else {"method": ASIDE, "params": message})
         if len(good) < len(batch) or not batch:
             self._printed = line[-_MOST_SAID:].decode("utf-8", "replace")
             self._tell("noise", text=self._printed)
@@ -162,7 +159,8 @@ class _Turn:
 
     def _heed(self, talk: Talk) -> None:
         """Heed signals: the first INT asks the agent to stop, whatever comes then ends it."""
-        for number in self._peer.signals():
+        # Also the guard's own alarm rings the bell, where a command takes long to follow.
+        for number in filter(_ASKS_TO_STOP.__contains__, self._peer.signals()):
             hurry = number != signal.SIGINT or self._stop_at is not None
             self.is_hurried = self.is_hurried or hurry
             if not hurry:
@@ -197,6 +195,6 @@ def _listen_for_signals() -> int:
     for end in (read, write):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ASKS_TO_STOP:
         signal.signal(number, lambda *_: None)
     return read

@@ -102,6 +102,14 @@ class Talk:
             return self._go_on(lambda: self._steps.throw(Failed(error)))
         return []
 
+    def is_about(self, message: Json) -> bool:
+        """True for what is said in our session since the prompt, and asked. Gemini says that its
+        mode has changed, as words of its own; others tell of sub-agents in sessions of theirs."""
+        if message.get("method") != "session/update":
+            return message.get("method") is not None
+        session = field(message.get("params"), "sessionId")
+        return not self.step and session in (None, self._session)
+
     def cancel(self) -> list[Json]:
         """Ask the agent to stop; it may still say how it ended."""
         self._cancelled = True
