@@ -12,7 +12,8 @@ from ralph.processes.which import which
 
 Command = str | tuple[str, ...]  # as people give it: a line, or its words
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
-KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN, ACP, "text")
+PROGRAMS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN)
+KINDS = (*PROGRAMS, ACP, "text")
 INSTALLED_BY = {
     "claude": "npm install -g @anthropic-ai/claude-code",
     "codex": "npm install -g @openai/codex",
@@ -95,8 +96,8 @@ def misspelt(command: str, environ: Mapping[str, str]) -> str:
         return ""
     import difflib
 
-    agents = [BUILTIN, *(kind for kind in KINDS if kind != "text")]
-    return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
+    near = difflib.get_close_matches(command.lower(), (BUILTIN, *PROGRAMS), 1)
+    return next(iter(near), "")
 
 
 def named_command(command: Command | None, environ: Mapping[str, str]) -> tuple[str, ...]:

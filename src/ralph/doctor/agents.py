@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import ralph
 from ralph.agents.acp import ACP, BY_ACP
 from ralph.agents.clis import CLIS, OWN_LOGIN, Environment
-from ralph.agents.kinds import KINDS
+from ralph.agents.kinds import PROGRAMS
 from ralph.agents.own import BY_KEY
 from ralph.agents.probe import Probe
 from ralph.agents.providers import OWN
@@ -16,7 +16,6 @@ from ralph.doctor.machine import Machine, ProgramAnswer
 from ralph.git.repository import is_repository
 from ralph.kernel.value import value
 
-NAMES = tuple(kind for kind in KINDS if kind not in (ACP, "text"))  # by their commands
 _SKIPS = "--dangerously-skip-permissions"
 _NO_REPOSITORY = "--skip-git-repo-check"
 _CANNOT_START = "cannot be started"
@@ -99,7 +98,7 @@ def agent_checks(agents: tuple[KnownAgent, ...]) -> Iterator[Check]:
         if agent.flags:
             words = "; ".join(f"{flag}: {why}" if flag else why for flag, why in agent.flags)
             yield ok(f"{agent.kind} flags", words)
-    missing = [kind for kind in NAMES if kind not in {agent.kind for agent in agents}]
+    missing = [kind for kind in PROGRAMS if kind not in {agent.kind for agent in agents}]
     if OWN in missing:
         missing.remove(OWN)
         yield ok(OWN, f"part of Ralph, and needs a key: {BY_KEY}")

@@ -18,8 +18,8 @@ _OR_TEXT = ', or text such as "90s", "30m" or "8h"'
 _AS_TEXT = {"extra_json_schema": {"pattern": AS_TEXT}}
 
 
-def allows(words: str, **bounds: Any) -> Meta:  # noqa: ANN401  the bounds of msgspec
-    return Meta(**bounds, extra={"allowed": words})
+def allows(words: str, *, filled: bool = False, **bounds: Any) -> Meta:  # noqa: ANN401  of msgspec
+    return Meta(**bounds, extra={"allowed": words, "filled": filled})
 
 
 def doc(words: str) -> Meta:
@@ -29,12 +29,13 @@ def doc(words: str) -> Meta:
 Switch = Annotated[bool, allows("true or false")]
 Text = Annotated[str, allows("text")]
 Word = Annotated[str, allows("text that is not blank", pattern=r"\S")]
-# Beside another type in a union, a pattern of msgspec's is freed twice: the loader looks instead.
+# Without a pattern of msgspec's, which it frees twice where it stands in a union.
 Line = Annotated[
     str,
-    Meta(
-        min_length=1,
-        extra={"allowed": "text that is not blank, or a list of words", "filled": True},
+    allows(
+        "text that is not blank, or a list of words",
+        filled=True,
+        extra_json_schema={"pattern": r"\S"},
     ),
 ]
 Words = Annotated[tuple[Word, ...], allows("a list of words, one at least", min_length=1)]

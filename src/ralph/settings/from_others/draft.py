@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralph.agents.kinds import KINDS
+from ralph.agents.kinds import KINDS, PROGRAMS
 from ralph.settings.load import merge
 from ralph.settings.paths import Json, nested
 from ralph.text.plain import plain
@@ -147,7 +147,7 @@ def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = 
             words = []
         if name[1] and kind != (os.path.basename(words[0]) if words else ""):
             draft.put(name[0], "agent.kind", kind or "text")
-    elif kind:
+    elif kind in PROGRAMS:
         draft.put(name[0], "agent.command", kind)
     elif name[1] not in (None, "", "auto"):
         draft.lose(name[0], "Ralph does not know this agent; set agent.command to how it is called")
