@@ -73,7 +73,7 @@ REFUSED: dict[str, Json] = {
     "a command that is the title": v1(kind="execute", title=FORCE),
     "a title that is cut": v1(kind="execute", title="make test && …"),
     "a command of version 2": v2(type="command", command=FORCE, cwd="/"),
-    "a command elsewhere": runs("rm -rf *", cwd="/etc"),
+    "a command elsewhere": runs("rm -rf ssl", cwd="/etc"),
     "a command of an unknown kind": v1(title="t", rawInput={"command": FORCE}),
     "a command beside a file": v1(title="t", rawInput={"command": FORCE, "path": "a.py"}),
     "no command": v1(kind="execute"),
