@@ -8,7 +8,7 @@ PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.p
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py loops/backlog/planning/p[or]*.py
 PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
-PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
+PURE += acp/talk.py own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
 PURE += export/lines.py export/parts.py export/steps.py mcp/jsonrpc.py mcp/protocol.py mcp/tools.py
@@ -80,7 +80,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
+	@$(RUN) pytest -q -n auto $(addprefix tests/,acp text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 
