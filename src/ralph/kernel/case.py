@@ -69,9 +69,12 @@ class Case:
         """A commit, a changed tree or a changed set of findings; None if nobody watches."""
         if {f.identity for f in self.findings} != {f.identity for f in self.state.findings}:
             return True
-        if not self.snapshot.tree:
-            return None
-        return self.snapshot.tree != self.state.snapshot.tree
+        return self.moved
+
+    @property
+    def moved(self) -> bool | None:
+        """The tree is another one than before the turn; None if nobody watches."""
+        return self.snapshot.tree != self.state.snapshot.tree if self.snapshot.tree else None
 
 
 Rule = Callable[[Case], Answer | None]

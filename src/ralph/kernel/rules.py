@@ -11,7 +11,9 @@ from dataclasses import field, fields, is_dataclass
 from ralph.kernel.case import Case, Ladder, Rule
 from ralph.kernel.contracts import Contract, asked
 from ralph.kernel.events import Failure, Usage
+from ralph.kernel.facts import Ladders
 from ralph.kernel.limits import Limits, exceeded, left
+from ralph.kernel.ports import Policy
 from ralph.kernel.roster import Roster
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Ending, Turn
@@ -51,6 +53,16 @@ def _shown(value: object) -> str:
     told = [(f.name, getattr(value, f.name)) for f in fields(value) if f.repr]
     inner = ", ".join(f"{name}={_shown(v)}" for name, v in told if v is not None)
     return f"{type(value).__name__}({inner})"
+
+
+def ladders_of(policy: Policy) -> Ladders:
+    """The ladders of a policy, to be recorded; while an agent is watched nothing is."""
+    return Ladders(
+        *(
+            tuple(map(rule_name, ladder))
+            for ladder in (policy.opening, policy.retaking, policy.stopping, policy.closing)
+        )
+    )
 
 
 # ------------------------------------------------------------------ opening
