@@ -6,7 +6,7 @@ none of those that follow.
 
 from collections.abc import Callable, Iterator
 
-from ralph.kernel.case import Case, Ladder, decided_by
+from ralph.kernel.case import Case, Ladder, decided_by, rule_name
 from ralph.kernel.facts import (
     Assigned,
     Began,
@@ -18,7 +18,6 @@ from ralph.kernel.facts import (
     Started,
 )
 from ralph.kernel.ports import TodaysRules
-from ralph.kernel.rules import rule_name
 from ralph.kernel.sight import Sight
 from ralph.kernel.state import NEW, Phase, RunState, fold
 from ralph.kernel.tasks.task import Assignment, Backlog

@@ -5,8 +5,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from ralph.errors import StateError
-from ralph.kernel.case import Case, Ladder, decide
-from ralph.kernel.facts import Assigned, Fact, Proved, Returned
+from ralph.kernel.case import Case, Ladder, decide, rule_name
+from ralph.kernel.facts import Assigned, Fact, Ladders, Proved, Returned
 from ralph.kernel.findings import Finding
 from ralph.kernel.sight import Lookout
 from ralph.kernel.state import RunState
@@ -236,6 +236,16 @@ class Policy:
     land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = lambda *_: iter(())
     notes: Callable[[Case], tuple[str, ...]] = lambda _: ()
+
+
+def ladders_of(policy: Policy) -> Ladders:
+    """The ladders of a policy, to be recorded; while an agent is watched nothing is."""
+    return Ladders(
+        *(
+            tuple(map(rule_name, ladder))
+            for ladder in (policy.opening, policy.retaking, policy.stopping, policy.closing)
+        )
+    )
 
 
 @value

@@ -20,9 +20,8 @@ from ralph.journal.recovery import History, recover
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
-from ralph.kernel.ports import Policy, Ports
+from ralph.kernel.ports import Policy, Ports, ladders_of
 from ralph.kernel.roster import rostered
-from ralph.kernel.rules import ladders_of
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.verdict import Reason, Stop
 from ralph.processes.clock import SystemClock

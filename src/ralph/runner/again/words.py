@@ -11,7 +11,7 @@ from ralph.kernel.rules import describe_failure
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Accept, Answer, Continue, Cut, Park, Release, Stop, Wait
-from ralph.runner.showing.again import Retold
+from ralph.runner.again.judged import Retold
 from ralph.text.plain import one_line, safe, shorten
 from ralph.text.words import counted, listed
 
@@ -33,7 +33,7 @@ class Tally:
     """Counts what was judged again, and keeps what differs."""
 
     def __init__(self) -> None:
-        self.verdicts = self.streams = self.cut = 0
+        self.facts = self.verdicts = self.streams = self.cut = 0
         self.differing: list[Retold] = []
         self.unjudged: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
@@ -41,9 +41,12 @@ class Tally:
 
     def add(self, retold: Retold) -> bool:
         """Count one fact; True if something differs there."""
-        fact, judged, reading = retold.told.fact, retold.rejudged, retold.reading
+        fact, judged, reading = retold.fact, retold.rejudged, retold.reading
+        self.facts += 1
         if isinstance(fact, Began):
-            self._iterations.add((retold.told.run.id, fact.iteration))
+            self._iterations.add((retold.run, fact.iteration))
+        elif fact is None and judged is not None:
+            self._iterations.add((retold.run, judged.iteration))
         if isinstance(fact, Ended):
             self.cut += fact.turn.ending == "cut"
         if judged is not None and judged.unjudged:
@@ -103,7 +106,7 @@ class Tally:
 def difference_lines(retold: Retold) -> Iterator[str]:
     """A difference in words: where it is, then and now, and what has changed."""
     judged, reading = retold.rejudged, retold.reading
-    worker = f"{retold.told.sent.worker}, " if retold.told.sent else ""
+    worker = f"{retold.run}, " if retold.worker else ""
     if reading is not None and reading.differences:
         where = f"{worker}{_place(reading.iteration, reading.task)}"
         yield f"{where}, {reading.stream} is read otherwise"
@@ -184,7 +187,8 @@ def _line(text: object) -> str:
 
 def _difference_dict(retold: Retold) -> dict[str, Any]:
     judged, reading = retold.rejudged, retold.reading
-    about: dict[str, Any] = {"run": retold.told.run.id, "time": retold.told.fact.time}
+    about: dict[str, Any] = {"run": retold.run}
+    about |= {"time": retold.fact.time} if retold.fact else {}
     if reading is not None and reading.differences:
         about |= {"iteration": reading.iteration, "task": reading.task, "stream": reading.stream}
         about["read"] = [

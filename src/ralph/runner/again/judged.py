@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ralph.agents.streams.reread import READ, read_otherwise, reread
@@ -10,7 +10,7 @@ from ralph.agents.turn_files import is_shortened
 from ralph.errors import ConfigError, StateError
 from ralph.journal.merged import JournaledFact, MergedJournal
 from ralph.journal.runs import Growing, Run, folding, prompt_of
-from ralph.kernel.facts import Ended, Launching, Resumed, Started
+from ralph.kernel.facts import Ended, Fact, Launching, Resumed, Started
 from ralph.kernel.judging import Judge, Rejudged
 from ralph.kernel.ports import TodaysRules
 from ralph.kernel.state import RunState
@@ -42,9 +42,11 @@ class Reading:
 
 @value
 class Retold:
-    """A fact of a run or of one of its workers, with what became of judging it again."""
+    """A fact of a run, or of one of its workers, with what became of judging it again."""
 
-    told: JournaledFact
+    run: str
+    worker: bool = False
+    fact: Fact | None = None  # None: of a session, which has no journal
     rejudged: Rejudged | None = None
     reading: Reading | None = None
 
@@ -89,7 +91,7 @@ class _Journal:
             reading, turn = self._read(fact.turn)
         rejudged = self._judge.take(fact, turn)
         self._iteration, self._task = self._judge.at
-        return Retold(told, rejudged, reading)
+        return Retold(told.run.id, told.sent is not None, fact, rejudged, reading)
 
     def _read(self, turn: Turn) -> tuple[Reading, Turn | None]:
         """The stream of a turn, and the turn if that is read otherwise."""
@@ -147,6 +149,3 @@ def stream_of(run: Run, launching: Launching) -> str:
     parts = launching.stream.split("/")
     places = [os.path.join(run.directory, *parts[-length:]) for length in (1, 2)]
     return next(filter(os.path.isfile, places), launching.stream)
-
-
-Find = Callable[[Run, Launching], str]
