@@ -24,10 +24,12 @@ sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests")]
 
 from agents.clis import Json  # noqa: E402
 from agents.real_agents import World  # noqa: E402
+from agents.test_agents_loop import DONE as PROMISED  # noqa: E402
+from agents.test_agents_loop import types  # noqa: E402
 from agents.test_agents_plugin import install  # noqa: E402
+from agents.test_agents_prd import APPROVE, REJECT, RESUBMIT, SUBMIT, turn  # noqa: E402
+from agents.test_agents_prd import stories as write_stories  # noqa: E402
 
-from agents import test_agents_loop as in_session  # noqa: E402
-from agents import test_agents_prd as prd  # noqa: E402
 from ralph.journal.journal import JOURNAL, SEED, chained  # noqa: E402
 from ralph.runner.kept import PLAN  # noqa: E402
 from ralph.testing.scripted_model.script import Script  # noqa: E402
@@ -102,10 +104,10 @@ def crew(world: World) -> None:
 
 def stories(world: World) -> None:
     """A story through implementation, a review that asks for changes, and approval."""
-    prd.stories(world, 1)
-    rejects, approves = {**prd.REJECT, "reviewCount": 1}, {**prd.APPROVE, "reviewCount": 2}
-    turns = (prd.SUBMIT, rejects, prd.RESUBMIT, approves)
-    world.plays(*(answer for fields in turns for answer in prd.turn(world, 1, fields)))
+    write_stories(world, 1)
+    rejects, approves = {**REJECT, "reviewCount": 1}, {**APPROVE, "reviewCount": 2}
+    turns = (SUBMIT, rejects, RESUBMIT, approves)
+    world.plays(*(answer for fields in turns for answer in turn(world, 1, fields)))
     ralph(world, "prd", "run", "--no-sandbox")
 
 
@@ -124,10 +126,8 @@ def supervise(world: World) -> None:
 def session(world: World) -> None:
     """A promise without work, a stop without a word, and one after work."""
     install(world)
-    world.plays(
-        in_session.DONE, {"text": "Well."}, world.shell("echo hello > hello.txt"), in_session.DONE
-    )
-    in_session.types(world, "/ralph:ralph-loop Write hello.txt")
+    world.plays(PROMISED, {"text": "Well."}, world.shell("echo hello > hello.txt"), PROMISED)
+    types(world, "/ralph:ralph-loop Write hello.txt")
 
 
 SCENARIOS: dict[str, tuple[str, Callable[[World], None]]] = {  # the agent, and what it does

@@ -134,8 +134,9 @@ def test_code_that_changes_leaves_nothing_to_name() -> None:
 
 
 def test_without_the_ladders_of_then_only_rules_are_named() -> None:
-    facts = history(WORK, DONE)
-    facts[0] = replace(facts[0], ladders=None)  # type: ignore[call-arg]
+    first, *others = history(WORK, DONE)
+    assert isinstance(first, Started)
+    facts = [replace(first, ladders=None), *others]
     (one, *_) = differing(facts, with_closing(carry_on))
     assert (one.rule, one.rule_now, one.changes) == ("Believed", "carry_on", ())
 
@@ -169,7 +170,7 @@ def test_a_turn_that_is_read_otherwise_is_judged_too() -> None:
 
 def test_what_nobody_recorded_is_not_judged() -> None:
     facts = [
-        replace(fact, seen=None) if isinstance(fact, Decided) else fact  # type: ignore[call-arg]
+        replace(fact, seen=None) if isinstance(fact, Decided) else fact
         for fact in history(WORK, DONE)
     ]
     assert {one.unjudged for one in judged(facts, with_closing(carry_on))} == {OLD}
