@@ -61,6 +61,12 @@ def test_no_verdict_differs(name: str, told: Told) -> None:
     assert re.fullmatch(r"no difference: \d+ verdicts of \d+ iterations, \d+ streams\n", said), said
 
 
+def test_a_worker_alone(told: Told) -> None:
+    for worker in (STORED / "crew-codex" / "runs").iterdir():
+        code, said = told(worker)
+        assert (code, said) == (0, "no difference: 3 verdicts of 1 iteration, 1 stream\n")
+
+
 def test_all_loops_and_four_agents_are_there() -> None:
     profiles, dialects = set(), set()
     for journal in STORED.rglob(JOURNAL):

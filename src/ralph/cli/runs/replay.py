@@ -12,6 +12,7 @@ from ralph.cli.params import current_directory, in_directory, looks, option, pri
 from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import state_root
 from ralph.journal.runs import CopiedRun, Run, find_run
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.session.judged import judged_again as stops_judged_again
 from ralph.loops.session.state import SessionLoop
@@ -122,11 +123,16 @@ def _found(part: str | None) -> Run:
     """The run that is meant: by its name, or by the directory in which it is kept."""
     if part is None or os.sep not in part:
         return find_run(state_root(os.environ), current_directory(), part, "replay", workers=True)
-    place = os.path.realpath(part)
-    run = CopiedRun(os.path.basename(place), os.path.dirname(place), place=place)
+    run = _copied(os.path.realpath(part))
     if not os.path.isfile(run.journal):
         raise ConfigError(f"there is no run in {part}", "It would hold a journal.jsonl.")
-    return run
+    lead = _copied(os.path.dirname(run.project))
+    is_worker = os.path.basename(run.project) == "runs" and os.path.isfile(lead.journal)
+    return replace(run, lead=lead) if is_worker else run
+
+
+def _copied(place: str) -> CopiedRun:
+    return CopiedRun(os.path.basename(place), os.path.dirname(place), place=place)
 
 
 def _session(part: str | None) -> SessionLoop | None:
