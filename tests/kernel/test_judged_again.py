@@ -141,6 +141,15 @@ def test_without_the_ladders_of_then_only_rules_are_named() -> None:
     assert (one.rule, one.rule_now, one.changes) == ("Believed", "carry_on", ())
 
 
+def test_the_same_verdict_by_another_rule_is_no_difference() -> None:
+    def another(case: Case) -> Answer | None:
+        return Continue()
+
+    found = judged(history(WORK, DONE), with_closing(*HARNESS.closing[:-1], another))
+    assert not any(one.differs for one in found)
+    assert [one.by_another for one in found if one.where == "closing"] == [True, False]
+
+
 def test_a_ladder_that_is_silent_differs() -> None:
     (one, *_) = differing(history(DONE), replace(HARNESS, opening=()))
     assert (one.where, one.now, one.rule_now) == ("opening", None, "")

@@ -122,6 +122,24 @@ def test_a_parameter_that_changes_is_named(told: Told, monkeypatch: pytest.Monke
     ]
 
 
+def test_another_rule_with_the_same_verdict_is_counted(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing = prompt_policy.closing
+
+    def renamed(*terms: object) -> Ladder:
+        *others, objections, last = closing(*terms)  # type: ignore[arg-type]
+        return (*others, lambda case: objections(case), last)
+
+    monkeypatch.setattr(prompt_policy, "closing", renamed)
+    code, said = told(STORED / "prompt-gemini")
+    assert code == 0
+    assert said.splitlines() == [
+        "no difference: 7 verdicts of 3 iterations, 3 streams",
+        "the same by another rule: 2 verdicts",
+    ]
+
+
 def test_a_rule_whose_code_changes_is_named(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(_: object) -> None:
         return None

@@ -49,10 +49,19 @@ class Rejudged:
     findings: tuple[str, ...] = ()  # the gates that objected
     by_reading: bool = False  # the stream is read otherwise: with the turn as stored it is the same
     changes: tuple[str, ...] = ()  # how the rules have changed that answer
+    wordless: bool = False  # what was said is not kept: another rule says another thing
 
     @property
     def differs(self) -> bool:
-        return not self.unjudged and (self.then, self.rule) != (self.now, self.rule_now)
+        """The verdict is another one; not so where another rule gives the same."""
+        if self.unjudged:
+            return False
+        return self.then != self.now or (self.wordless and self.rule != self.rule_now)
+
+    @property
+    def by_another(self) -> bool:
+        """Another rule gives the same verdict."""
+        return not self.unjudged and not self.differs and self.rule != self.rule_now
 
 
 class Judge:

@@ -37,6 +37,7 @@ def judged_again(loop: SessionLoop) -> Iterator[Rejudged]:
             decision.rule,
             turn=turn,
             findings=decision.objections,
+            wordless=True,
         )
         if not decision.rule:
             yield replace(found, unjudged=OLD)

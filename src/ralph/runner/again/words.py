@@ -33,7 +33,7 @@ class Tally:
     """Counts what was judged again, and keeps what differs."""
 
     def __init__(self) -> None:
-        self.facts = self.verdicts = self.streams = self.cut = 0
+        self.facts = self.verdicts = self.streams = self.cut = self.by_another = 0
         self.differing: list[Retold] = []
         self.unjudged: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
@@ -53,6 +53,7 @@ class Tally:
             self.unjudged[judged.unjudged] += 1
         elif judged is not None and (judged.where != SELECTION or isinstance(fact, Assigned)):
             self.verdicts += 1
+        self.by_another += judged is not None and judged.by_another
         if reading is not None and reading.unread:
             self.unread[reading.unread] += 1
         elif reading is not None:
@@ -81,6 +82,8 @@ class Tally:
         yield from self._left_out()
 
     def _left_out(self) -> Iterator[str]:
+        if self.by_another:
+            yield f"the same by another rule: {counted(self.by_another, 'verdict')}"
         for why, count in self.unjudged.items():
             yield f"not judged again: {counted(count, 'verdict')}: {why}"
         for why, count in self.unread.items():
@@ -100,6 +103,7 @@ class Tally:
             "unjudged": [{"why": why, "verdicts": n} for why, n in self.unjudged.items()],
             "unread": [{"why": why, "streams": n} for why, n in self.unread.items()],
             "cut": self.cut,
+            "by_another_rule": self.by_another,
         }
 
 
