@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,16 @@ class Told:
 def copy(tmp_path: Path) -> Path:
     """A stored run that may be changed."""
     return Path(shutil.copytree(STORED / "prompt-claude", tmp_path / "elsewhere"))
+
+
+def rewrite(journal: Path, change: Callable[[str], str]) -> None:
+    """Change the lines of a journal, and chain them anew."""
+    last, lines = SEED, []
+    for line in journal.read_text().splitlines():
+        body = change(line.rpartition(',"hash":"')[0] + "}")
+        last = chained(body, last)
+        lines.append(f'{body[:-1]},"hash":"{last}"}}\n')
+    journal.write_text("".join(lines))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -129,7 +141,7 @@ def test_another_rule_with_the_same_verdict_is_counted(
 
     def renamed(*terms: object) -> Ladder:
         *others, objections, last = closing(*terms)  # type: ignore[arg-type]
-        return (*others, lambda case: objections(case), last)
+        return (*others, partial(objections), last)
 
     monkeypatch.setattr(prompt_policy, "closing", renamed)
     code, said = told(STORED / "prompt-gemini")
@@ -222,16 +234,31 @@ def test_what_is_not_there_any_more_is_said(copy: Path, told: Told) -> None:
     ]
 
 
+@pytest.mark.parametrize("how", ["named", "up", "linked"])
+def test_of_a_copy_nothing_is_read_that_lies_elsewhere(how: str, copy: Path, told: Told) -> None:
+    """It may come from anybody, and what it differs by is printed."""
+    secret = copy.parent / "secret"
+    secret.write_text("a secret")
+    (copy / "001.stream").unlink()
+    if how == "linked":
+        (copy / "001.stream").symlink_to(secret)
+    else:
+        name = str(secret) if how == "named" else f"{copy.name}/../secret"
+        text = (copy / JOURNAL).read_text()
+        named = re.search(r'"stream":"([^"]+/001.stream)"', text)
+        assert named
+        rewrite(copy / JOURNAL, lambda line: line.replace(named[1], name))
+    code, said = told(copy)
+    assert code == 0
+    assert said.splitlines()[1:] == ["not read again: 1 stream: it is not there any more"]
+
+
 def test_a_journal_of_before_tells_what_cannot_be_judged(copy: Path, told: Told) -> None:
-    last, lines = SEED, []
-    for line in (copy / JOURNAL).read_text().splitlines():
-        fact = json.loads(line.rpartition(',"hash":"')[0] + "}")
-        fact.pop("seen", None)
-        fact.pop("ladders", None)
-        body = json.dumps(fact)
-        last = chained(body, last)
-        lines.append(f'{body[:-1]},"hash":"{last}"}}\n')
-    (copy / JOURNAL).write_text("".join(lines))
+    def older(body: str) -> str:
+        fact = json.loads(body)
+        return json.dumps({k: v for k, v in fact.items() if k not in ("seen", "ladders")})
+
+    rewrite(copy / JOURNAL, older)
     code, said = told(copy)
     assert code == 0
     assert said.splitlines() == [
@@ -250,9 +277,7 @@ def test_what_cannot_be_replayed_is_refused(words: str, copy: Path, told: Told) 
         (copy / "plan.json").write_text("{}")
         expected = "nobody knows how run elsewhere was started"
     elif words == "settings":
-        text = journal.read_text().splitlines()[0].replace("failDelay", "failDely")
-        body = text.rpartition(',"hash":"')[0] + "}"
-        journal.write_text(f'{body[:-1]},"hash":"{chained(body, SEED)}"}}\n')
+        rewrite(journal, lambda body: body.replace("failDelay", "failDely"))
         expected = "the settings of run elsewhere are none of today's"
     elif words == "empty":
         journal.write_text("")

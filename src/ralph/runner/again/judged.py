@@ -9,7 +9,7 @@ from ralph.agents.streams.reread import READ, read_otherwise, reread
 from ralph.agents.turn_files import is_shortened
 from ralph.errors import ConfigError, StateError
 from ralph.journal.merged import JournaledFact, MergedJournal
-from ralph.journal.runs import Growing, Run, folding, prompt_of
+from ralph.journal.runs import CopiedRun, Growing, Run, folding, prompt_of
 from ralph.kernel.facts import Ended, Fact, Launching, Resumed, Started
 from ralph.kernel.judging import Judge, Rejudged
 from ralph.kernel.ports import TodaysRules
@@ -101,7 +101,7 @@ class _Journal:
             return replace(found, unread="its journal does not tell how it was begun"), None
         launching = replace(launching, stream=stream_of(self._run, launching))
         try:
-            if not os.path.exists(launching.stream):
+            if not os.path.isfile(launching.stream) or os.path.islink(launching.stream):
                 return replace(found, unread="it is not there any more"), None
             if is_shortened(launching.stream):
                 return replace(found, unread="its middle is left out"), None
@@ -145,7 +145,11 @@ class _Journal:
 
 
 def stream_of(run: Run, launching: Launching) -> str:
-    """The stream's file: beside the journal, also where that was moved to; else as it was told."""
-    parts = launching.stream.split("/")
-    places = [os.path.join(run.directory, *parts[-length:]) for length in (1, 2)]
-    return next(filter(os.path.isfile, places), launching.stream)
+    """The stream's file: beside the journal, also where that was moved to, else as it was told. Of
+    a copy, which may come from anybody, nothing is read that lies elsewhere."""
+    home, parts = os.path.realpath(run.directory), launching.stream.split("/")
+    places = [os.path.join(home, *parts[-length:]) for length in (1, 2)]
+    for place in places:
+        if os.path.isfile(place) and os.path.realpath(place) == place:
+            return place
+    return places[0] if isinstance(run.lead or run, CopiedRun) else launching.stream

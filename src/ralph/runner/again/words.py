@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.journal.codec import encode
+from ralph.kernel.events import Failure, Usage
 from ralph.kernel.facts import Assigned, Began, Ended
 from ralph.kernel.judging import SELECTION, Rejudged
 from ralph.kernel.rules import describe_failure
@@ -180,6 +181,10 @@ def _about(turn: Turn, findings: tuple[str, ...]) -> str:
 
 
 def _shown(found: object) -> str:
+    if isinstance(found, Failure):
+        return _line(found.message) + (f" ({found.status})" if found.status else "")
+    if isinstance(found, Usage):
+        return f"{found.all_input} in and {found.output} out"
     if isinstance(found, tuple):
         return ", ".join(_line(getattr(each, "raw", each)) for each in found) or "none"
     return _line(found) if found not in (None, "") else "none"
