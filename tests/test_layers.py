@@ -14,8 +14,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 # From top to bottom: a room imports only itself and rooms above it, lazily or not.
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
-    *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "runner"),
-    *("fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
+    *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "export"),
+    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
     *("testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
@@ -47,7 +47,7 @@ PURE_MODULES = (
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
-    "web.security",
+    *("export.lines", "export.parts", "export.steps", "web.security"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -60,6 +60,7 @@ LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
+    "export": ("msgspec",),
     "files": ("yaml",),
     "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),

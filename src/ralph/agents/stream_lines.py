@@ -80,11 +80,17 @@ class StreamLines:
 
     def _look(self, descriptor: int) -> int:
         """See how many bytes are left out of the file now."""
-        found = _mark().match(os.pread(descriptor, _LONGEST_MARK, self._kept))
-        self._left_out = int(found[1]) if found else 0
-        if found:
-            self._mark = found.end()
+        found = gap_at(descriptor, self._kept)
+        self._left_out, mark = found or (0, self._mark)
+        self._mark = mark
         return self._left_out
+
+
+def gap_at(descriptor: int, kept: int) -> tuple[int, int] | None:
+    """How many bytes are left out of a stream behind those that are `kept` of its beginning, and
+    the length of the mark that says so; None for one that is whole."""
+    found = _mark().match(os.pread(descriptor, _LONGEST_MARK, kept))
+    return (int(found[1]), found.end()) if found else None
 
 
 @cache

@@ -29,6 +29,14 @@ class Command(click.Command):
     def __init__(self, *args: Any, help: str | None = None, **kwargs: Any) -> None:  # noqa: A002, ANN401
         super().__init__(*args, **_parts(help) | kwargs)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse them. Click's parser does not tell whose option lacks its value."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options, and below them the units of what they take."""
         super().format_options(ctx, formatter)

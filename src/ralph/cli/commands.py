@@ -23,6 +23,7 @@ COMMANDS = {
     "web": ("ralph.cli.web", "Show the runs of this machine in a browser, and steer them."),
     "replay": ("ralph.cli.runs.replay", "Judge a run again, by today's parsers and rules."),
     "report": ("ralph.cli.runs.report", "Write down what a run did, as a page, Markdown or JSON."),
+    "export": ("ralph.cli.runs.export", "Give a run to other tools: Harbor, OpenTelemetry, JSON."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.runs.steer", "Pause a run before its next turn."),
     "note": ("ralph.cli.runs.steer", "Tell a run something with its next prompt."),
@@ -42,7 +43,7 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "logs", "report", "replay"),
+        *("list", "status", "watch", "web", "logs", "report", "export", "replay"),
         *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),

@@ -4,8 +4,8 @@ import errno
 import os
 import stat
 from _thread import get_native_id  # a thread, for itself
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TextIO
 
 from ralph.errors import ConfigError, StateError, failing
@@ -64,9 +64,15 @@ def shown_path(path: str, workspace: str) -> str:
 
 
 def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace a file's content; on a full disk or Ctrl+C the old one stands untouched.
+    """Replace a file's content; on a full disk or Ctrl+C the old one stands untouched."""
+    with replacing(path, mode) as file:
+        file.write(text)
 
-    An existing file keeps its mode, since it may hold secrets, and a link stays a link.
+
+@contextmanager
+def replacing(path: str, mode: int = 0o644) -> Iterator[TextIO]:
+    """A file to write, that takes the place of another one when all is well; else that stands
+    untouched. An existing file keeps its mode, since it may hold secrets, and a link stays a link.
     """
     path = os.path.realpath(path)
     if os.path.exists(path):
@@ -76,7 +82,7 @@ def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
         descriptor = create(temporary, mode)  # whoever foresees its name may have put a link there
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(descriptor, mode)
-            file.write(text)
+            yield file
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, path)

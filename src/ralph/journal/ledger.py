@@ -21,39 +21,33 @@ _END_OF_TIME = 253_402_300_800  # the year 10000: no calendar goes on from there
 _USAGE = ("input", "output", "cache_read", "cache_write")
 
 
-class Ledger:
-    """A reader of facts that keeps what turns cost. It never disturbs the run.
+class Accounts:
+    """Follows the facts of a run, and tells what each turn has cost. What a worker spends is its
+    foreman's `run`'s."""
 
-    It hears each fact once, as it is recorded. `past` are the facts of a run that is resumed, which
-    were written down by then. What a worker spends is its foreman's `run`'s.
-    """
-
-    def __init__(
-        self, project: str, on_loss: Callable[[str], None], past: Sequence[Fact] = (), run: str = ""
-    ) -> None:
-        self._book = Book("ledger", os.path.join(project, FILE), on_loss)
+    def __init__(self, run: str = "") -> None:
         self._run = run
         self._started: Started | None = None
         self._iteration = 0
         self._launching: Launching | None = None
         self._tells = False  # whether the agent's stream could tell what a turn costs
-        for fact in past:
-            self._follow(fact)
 
-    def on_fact(self, fact: Fact) -> None:
-        """Write down what a turn cost, when it is over."""
+    def take(self, fact: Fact) -> LedgerEntry | None:
+        """One more fact; the entry of the turn that is over by it, if that may have cost
+        something."""
         self._follow(fact)
         if isinstance(fact, Ended):
             turn = fact.turn
             may_have_cost = turn.uncounted and self._tells and self._launching is not None
             if turn.cost_usd or turn.usage != Usage() or may_have_cost:
-                self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
+                return self._entry(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
         elif isinstance(fact, Step):
             cost = fact.cost_usd
             if cost or fact.usage != Usage() or (cost is None and self._tells):
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
-                self._enter(fact.time, Role.MESSAGE, cost, fact.usage, seconds)
+                return self._entry(fact.time, Role.MESSAGE, cost, fact.usage, seconds)
+        return None
 
     def _follow(self, fact: Fact) -> None:
         """Know which turn it is."""
@@ -68,17 +62,14 @@ class Ledger:
             if fact.role is not Role.MESSAGE:
                 self._tells = fact.dialect != "text"
 
-    def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """Nothing: the cost of a turn is known when it is over."""
-
-    def _enter(
+    def _entry(
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float
-    ) -> None:
+    ) -> LedgerEntry:
         started, launching = self._started, self._launching
         agent, model = (started.agent, started.model) if started else ("", "")
         if launching and launching.agent:
             agent, model = launching.agent, launching.model
-        entry = LedgerEntry(
+        return LedgerEntry(
             time=time,
             run=self._run or (started.run if started else ""),
             profile=started.profile if started else "",
@@ -90,7 +81,31 @@ class Ledger:
             usage=usage,
             seconds=seconds,
         )
-        self._book.add(asdict(entry))
+
+
+class Ledger:
+    """A reader of facts that keeps what turns cost. It never disturbs the run.
+
+    It hears each fact once, as it is recorded. `past` are the facts of a run that is resumed, which
+    were written down by then. What a worker spends is its foreman's `run`'s.
+    """
+
+    def __init__(
+        self, project: str, on_loss: Callable[[str], None], past: Sequence[Fact] = (), run: str = ""
+    ) -> None:
+        self._book = Book("ledger", os.path.join(project, FILE), on_loss)
+        self._accounts = Accounts(run)
+        for fact in past:
+            self._accounts.take(fact)
+
+    def on_fact(self, fact: Fact) -> None:
+        """Write down what a turn cost, when it is over."""
+        entry = self._accounts.take(fact)
+        if entry is not None:
+            self._book.add(asdict(entry))
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Nothing: the cost of a turn is known when it is over."""
 
 
 class Book:

@@ -36,13 +36,21 @@ class Sum:
     turns: int = 0
     seconds: float = 0.0
 
-    def __add__(self, entry: LedgerEntry) -> "Sum":
+    @property
+    def known_usd(self) -> float | None:
+        """The cost of the turns that are known; None if none is."""
+        return self.cost_usd if self.turns > self.unknown else None
+
+    def __add__(self, other: "LedgerEntry | Sum") -> "Sum":
+        if isinstance(other, LedgerEntry):
+            unknown = other.cost_usd is None
+            other = Sum(other.cost_usd or 0.0, int(unknown), other.usage, 1, other.seconds)
         return Sum(
-            self.cost_usd + (entry.cost_usd or 0.0),
-            self.unknown + (entry.cost_usd is None),
-            self.usage + entry.usage,
-            self.turns + 1,
-            self.seconds + entry.seconds,
+            self.cost_usd + other.cost_usd,
+            self.unknown + other.unknown,
+            self.usage + other.usage,
+            self.turns + other.turns,
+            self.seconds + other.seconds,
         )
 
 

@@ -42,6 +42,7 @@ class ToolStart:
     name: str
     summary: str = ""
     subagent: bool = False
+    arguments: str = ""  # all of them as JSON, where the parser was asked for them
 
 
 @value

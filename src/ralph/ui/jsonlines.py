@@ -83,6 +83,7 @@ class JsonLines:
         lines = []
         for event in events:
             fields = encode(event)
+            fields.pop("arguments", None)  # of a tool call: its summary is there
             name = fields.pop("type")
             lines.append(self._line({"type": "event", "time": now, "event": name, **fields}))
         self._write(lines)

@@ -10,7 +10,8 @@ from stream_support import capture, claimed, parse, parse_chunks, parse_values, 
 from kits.thorough import examples
 from ralph.agents.streams.dialects import DIALECTS, Parser, parser_for
 from ralph.agents.streams.text import TextParser
-from ralph.kernel.events import AgentEvent, Text, ToolEnd, Unknown
+from ralph.kernel.events import AgentEvent, Text, ToolEnd, ToolStart, Unknown
+from ralph.kernel.value import replace
 
 KINDS = [*DIALECTS, "some-other-agent"]
 JSON_KINDS = ["amp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
@@ -220,3 +221,29 @@ def test_an_unknown_kind_prints_plain_text() -> None:
 def test_which_dialects_end_with_a_result(kind: str) -> None:
     parser: Parser = parser_for(kind)
     assert parser.has_result is (kind in JSON_KINDS)
+
+
+@settings(max_examples=examples(100))
+@given(st.sampled_from(KINDS), st.lists(lines, max_size=6))
+def test_all_arguments_are_json_and_nothing_else_changes(kind: str, some: list[object]) -> None:
+    """Whoever wants them gets them, and the same events."""
+    stream = b"".join(json.dumps(each).encode() + b"\n" for each in some)
+    plain, whole = parser_for(kind), parser_for(kind, whole=True)
+    bare = []
+    for event in (*whole.feed(stream), *whole.end()):
+        if isinstance(event, ToolStart):
+            assert event.arguments == "" or json.loads(event.arguments) is not None
+            event = replace(event, arguments="")  # noqa: PLW2901
+        bare.append(event)
+    assert bare == [*plain.feed(stream), *plain.end()]
+
+
+@pytest.mark.parametrize("kind", ["claude", "gemini"])
+def test_arguments_that_are_nested_too_deeply(kind: str) -> None:
+    shapes = {
+        "claude": '{"type":"assistant","message":{"content":[{"type":"tool_use","input":%s}]}}\n',
+        "gemini": '{"type":"tool_use","parameters":%s}\n',
+    }
+    for depth in range(800, 1100):
+        parser = parser_for(kind, whole=True)
+        assert parser.feed((shapes[kind] % ("[" * depth + "]" * depth)).encode())

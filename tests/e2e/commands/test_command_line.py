@@ -136,10 +136,12 @@ def test_an_unknown_flag_is_refused_with_a_suggestion(
         (("run", "-p"), "Option '-p' requires an argument"),
         (("-p",), "Option '-p' requires an argument"),
         (("run", "-p", "x", "y"), "'y' is unexpected"),
+        (("tasks", "run", "--pr"), "Option '--pr' requires an argument"),
     ],
 )
 def test_wrong_usage_says_where_to_look(here: Here, arguments: tuple[str, ...], words: str) -> None:
-    assert_clear(here(*arguments), 2, words, "Try: ralph run --help")
+    command = " ".join(arguments[:2]) if arguments[0] == "tasks" else "run"
+    assert_clear(here(*arguments), 2, words, f"Try: ralph {command} --help")
 
 
 @pytest.mark.parametrize("arguments", [(), ("-p", "x", "-f", "y")])

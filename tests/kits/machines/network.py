@@ -217,6 +217,8 @@ class Host:
             process.started.wait()
             process.close()
         self._runs.clear()
+        # The kernel kills a process space after its first process is gone, not with it.
+        await_that(lambda: not self.processes(), f"everything on {self.name} is gone")
 
 
 class Machines:

@@ -159,7 +159,13 @@ class AmpParser(NdjsonParser[Line]):
                     yield events.Thinking(text)
                 case "tool_use":
                     name = as_text(block.name)
-                    yield events.ToolStart(as_text(block.id), name, telling(block.input), subagent)
+                    yield events.ToolStart(
+                        as_text(block.id),
+                        name,
+                        telling(block.input),
+                        subagent,
+                        self.arguments(block.input),
+                    )
                     if not subagent:  # a sub-agent's list and questions are not the agent's
                         yield from self.called(block)
 

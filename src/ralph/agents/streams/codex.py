@@ -170,7 +170,8 @@ class CodexParser(NdjsonParser[Line]):
                 yield self._todo
         elif item.type in _CALLS and (identity := as_text(item.id)) not in self._running:
             self._running.add(identity)
-            yield events.ToolStart(identity, *_summary(item))
+            given = self.arguments(_given(item))
+            yield events.ToolStart(identity, *_summary(item), arguments=given)
 
 
 def _summary(item: Item) -> tuple[str, str]:
@@ -186,6 +187,18 @@ def _summary(item: Item) -> tuple[str, str]:
             words = ", ".join(f"{kind} {path.rpartition('/')[2]}" for kind, path in pairs)
             return "patch", one_line(words)
     return f"{as_text(item.server)}.{as_text(item.tool)}", telling(item.arguments)
+
+
+def _given(item: Item) -> object:
+    """The arguments of a call."""
+    match item.type:
+        case "web_search":
+            return {"query": item.query}
+        case "command_execution":
+            return {"command": item.command}
+        case "file_change":
+            return {"changes": item.changes}
+    return item.arguments
 
 
 def _outcome(item: Item) -> tuple[str, bool]:

@@ -6,7 +6,7 @@ becomes an `Unknown`.
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from ralph.agents.streams.framing import Framer
 from ralph.kernel.events import AgentEvent
@@ -35,10 +35,12 @@ class Parser(Protocol):
         """The stream is over: the events of its last line, and those that were held back."""
 
 
-def parser_for(kind: str, prompt: str = "") -> Parser:
+def parser_for(kind: str, prompt: str = "", *, whole: bool = False) -> Parser:
     """A new parser for an agent of this kind; an unknown kind prints plain text. The prompt is
-    there so that its echo is not taken for an answer."""
+    there so that its echo is not taken for an answer. A `whole` one tells all arguments of tool
+    calls, where the dialect has them."""
     module, name = DIALECTS.get(kind, DIALECTS["text"])
     made = getattr(import_module(f"{__package__}.{module}"), name)
-    parser: Parser = made(prompt) if name == "TextParser" else made()
-    return parser
+    parser = made(prompt) if name == "TextParser" else made()
+    parser.whole = whole
+    return cast(Parser, parser)

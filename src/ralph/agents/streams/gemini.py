@@ -131,7 +131,8 @@ class GeminiParser(NdjsonParser[Line]):
             case GeminiToolUse():
                 identity, name = as_text(line.tool_id), as_text(line.tool_name)
                 self._names[identity] = name
-                yield events.ToolStart(identity, name, telling(line.parameters))
+                given = self.arguments(line.parameters)
+                yield events.ToolStart(identity, name, telling(line.parameters), arguments=given)
                 if name == "write_todos":
                     yield todo_list(field(line.parameters, "todos"))
             case ToolResult():

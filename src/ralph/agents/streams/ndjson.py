@@ -43,6 +43,7 @@ class NdjsonParser(Generic[Line]):
     """The common part of these dialects. A subclass says what each decoded line means."""
 
     has_result: ClassVar[bool] = True
+    whole = False  # whether a ToolStart has all arguments: of a long stream few want them
     decoder: msgspec.json.Decoder[Line]  # of the dialect
 
     def __init__(self) -> None:
@@ -54,6 +55,13 @@ class NdjsonParser(Generic[Line]):
     def held_back(self) -> list[AgentEvent]:
         """Events that waited for what might follow."""
         return []
+
+    def arguments(self, given: object) -> str:
+        """The arguments of a tool call as JSON, if they are wanted."""
+        try:
+            return msgspec.json.encode(given).decode() if self.whole and given is not None else ""
+        except _FAILURES:  # nested too deeply
+            return ""
 
     def feed(self, chunk: bytes) -> list[AgentEvent]:
         return self._events(self.lines.feed(chunk))

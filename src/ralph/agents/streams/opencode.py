@@ -161,7 +161,7 @@ class OpencodeParser(NdjsonParser[Line]):
         if name == _INVALID:
             name = as_text(field(arguments, "tool")) or name
         summary = telling(arguments) or one_line(as_text(field(state, "title")))
-        yield events.ToolStart(call, name, summary, subagent)
+        yield events.ToolStart(call, name, summary, subagent, self.arguments(arguments))
         if name == "todowrite" and not subagent:
             yield todo_list(field(arguments, "todos"))
         yield events.ToolEnd(call, as_text(field(state, "output")) or error, failed, subagent)

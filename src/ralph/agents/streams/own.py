@@ -105,7 +105,8 @@ class OwnParser(NdjsonParser[Line]):
         match line:
             case ActionLine():
                 name = as_text(line.action)
-                yield events.ToolStart(as_text(line.id), name, _summary(name, line.input))
+                summary, given = _summary(name, line.input), self.arguments(line.input)
+                yield events.ToolStart(as_text(line.id), name, summary, arguments=given)
             case ActionResult():
                 yield events.ToolEnd(as_text(line.id), as_text(line.output), bool(line.is_error))
             case UsedLine(usage):

@@ -1,0 +1,1 @@
+"""What exports must look like, read strictly, and runs on disk to be exported."""
