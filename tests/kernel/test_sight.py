@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pytest
 from engine_cases import BACKLOGS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,8 +33,7 @@ def read(backlog: Backlog) -> tuple[tuple[Task, ...], str | None]:
     """What rules read of a backlog; nothing of one that cannot be used."""
     if backlog.problem is not None:
         return (), backlog.problem
-    tasks = {**{task.id: task for task in backlog.tasks}, **backlog.known}
-    return tuple(replace(task, title="", text="") for task in tasks.values()), None
+    return tuple(replace(task, title="", text="") for task in backlog.tasks), None
 
 
 @given(st.lists(BACKLOGS, max_size=6))
@@ -74,11 +74,24 @@ def test_a_backlog_that_cannot_be_used_leaves_the_last_one() -> None:
     assert again.backlog(usable) == usable
 
 
-def test_lines_that_cannot_be_used_are_seen_as_they_block() -> None:
-    broken = Task("x", status=Status.BLOCKED, aside=True)
-    backlog = Backlog((A,), known={"x": broken, "a": A})
-    seen = Lookout().seen(NONE, backlog).backlog(Backlog())
-    assert seen.get("x") == broken
+@pytest.mark.parametrize("tasks", [(), (A, B, C)])
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_aside_is_in_sight_if_it_is_waited_for(
+    tasks: tuple[Task, ...], known: bool
+) -> None:
+    """A worker has one task of a thousand, and a journal of its own."""
+    aside = tuple(replace(task, aside=True) for task in tasks)
+    mine = Task("mine", blocked_by=("b", "x", "unknown"))
+    broken = Task("x", status=Status.BLOCKED, aside=True)  # its line cannot be used
+    listed = (*aside, mine)
+    table = {task.id: task for task in (*listed, broken)} if known else {}
+    found = Lookout().seen(NONE, Backlog(listed, known=table)).backlog(Backlog())
+    wanted = {"mine", *(["b"] if tasks else []), *(["x"] if known else [])}
+    assert {task.id for task in found.tasks} == wanted
+    assert found.get("x") == (broken if known else None)
+    if tasks:  # and the task under work, though a person has put it aside
+        seen = Lookout().seen(NONE, Backlog(listed, known=table), task="c")
+        assert "c" in {task.id for task in seen.tasks}
 
 
 def test_requests_are_facts_of_their_own() -> None:

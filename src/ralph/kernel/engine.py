@@ -176,7 +176,8 @@ def _decided(ports: Ports, case: Case, ladder: Ladder) -> Decided:
     answer, rule = decided_by(case, ladder)
     assert answer is not None, "a ladder must end in an answer"
     assert not isinstance(answer, Cut)
-    seen = ports.lookout.seen(case.signals, case.backlog, case.passed, moved=case.moved)
+    task, moved = case.state.task, case.moved
+    seen = ports.lookout.seen(case.signals, case.backlog, case.passed, task=task, moved=moved)
     return Decided(case.now, case.boundary, answer, rule=rule, seen=seen)
 
 

@@ -15,7 +15,7 @@ _READ = attrgetter(
 @value
 class Sight:
     """The signals and the backlog at one boundary. Of a task only what rules read is kept, and only
-    if it is new or has changed since this journal was told."""
+    if it is new or has changed since this journal was told; others that are aside are left out."""
 
     signals: Signals = Signals()  # but for requests, which are facts of their own
     tasks: tuple[Task, ...] = ()
@@ -51,17 +51,16 @@ class Lookout:
         backlog: Backlog,
         passed: tuple[str, ...] = (),
         *,
+        task: str = "",
         moved: bool | None = None,
     ) -> Sight:
-        """What is to be recorded of them now."""
+        """What is to be recorded of them now; `task` is the one under work."""
         if signals.requests:
             signals = replace(signals, requests=())
         seen = Sight(signals, problem=backlog.problem, passed=passed, moved=moved)
         if backlog is self._last or backlog.problem is not None:
             return seen
-        listed = {task.id: task for task in backlog.tasks}
-        if len(backlog.known) > len(listed):  # lines that cannot be used are known, and not listed
-            listed.update({id_: task for id_, task in backlog.known.items() if id_ not in listed})
+        listed = _listed(backlog, task)
         told, is_first = self._told, self._last is None
         self._last, self._told = backlog, listed
         new = [task for task in listed.values() if _is_news(task, told.get(task.id))]
@@ -70,6 +69,19 @@ class Lookout:
         if is_first or list(listed)[: len(left)] != left:
             return replace(seen, tasks=tuple(map(_read, listed.values())), anew=True)
         return replace(seen, tasks=tuple(map(_read, new)), gone=gone)
+
+
+def _listed(backlog: Backlog, task: str) -> dict[str, Task]:
+    """The tasks that rules ask about. A worker has one; of all that are aside only those count for
+    which it waits, also where their lines cannot be used, so that they are known and not listed."""
+    tasks = {each.id: each for each in backlog.tasks if not each.aside}
+    if len(tasks) == len(backlog.tasks) >= len(backlog.known):
+        return tasks
+    waits = {name for each in tasks.values() for name in each.blocked_by}
+    needed = {*tasks, *waits, task}
+    known = backlog.known or {each.id: each for each in backlog.tasks}
+    listed = {each.id: each for each in backlog.tasks if each.id in needed}
+    return {**listed, **{name: known[name] for name in waits if name in known}}
 
 
 def _is_news(task: Task, told: Task | None) -> bool:
