@@ -17,12 +17,12 @@ from ralph.kernel.ports import Policy, TodaysRules, ladders_of
 from ralph.kernel.rules import Believed, Failing, Patience, RunLimit, carry_on
 from ralph.kernel.sight import Sight
 from ralph.kernel.state import replay
-from ralph.kernel.tasks.task import Assignment, Task
-from ralph.kernel.turn import Turn
+from ralph.kernel.tasks.task import Assignment, Backlog, Task
+from ralph.kernel.turn import Order, Turn
 from ralph.kernel.verdict import Answer, Boundary, Continue, Stop, Wait
 from ralph.loops.prompt.policy import harness
 from ralph.loops.session.policy import session
-from ralph.testing.fakes import FakeAgent, FakeWorld, MemoryJournal, fake_ports
+from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 HARNESS = harness(Limits(5), Patience(fail_delay=0.0))
 
@@ -175,6 +175,23 @@ def test_a_turn_that_is_read_otherwise_is_judged_too() -> None:
     assert not differing(facts, HARNESS, replace(WORK, text="other words"))
     (by_rules, _, _) = differing(facts, with_closing(RunLimit(Limits(1))), reread)
     assert not by_rules.by_reading, "rules come first"
+
+
+def test_a_backlog_that_could_not_be_read_once_is_known_later() -> None:
+    """It is the same again by the next opening, so nothing of it is recorded there."""
+    world = FakeWorld()
+    usable = world.tasks
+
+    def broken(_: Order) -> None:
+        world.tasks = Backlog(problem="the prompt file is a directory")
+
+    def mended(_: Case) -> None:
+        world.tasks = usable
+
+    policy = harness(Limits(5), gates=(FakeGate(during=mended),))
+    facts = play(policy, FakeAgent([WORK, DONE], during=broken), world).facts
+    seen = [fact.seen for fact in facts if isinstance(fact, Decided)]
+    assert [one.problem is not None for one in seen if one] == [False, True, False, True, False]
 
 
 def test_what_nobody_recorded_is_not_judged() -> None:

@@ -63,10 +63,10 @@ def replay(
       ralph replay ./kept/3f2a        a run that is kept in a directory
       ralph replay --json | jq '.differences[].now.rule'
 
-    RUN is a run's id or any part of it that only one run has, the path of its directory, or the id
-    of a session with a loop.
-    Exit codes: 0 no difference, 1 a verdict differs or a stream is read otherwise, 2 no such run or
-    its journal was changed, 130 after Ctrl+C.
+    RUN is a run's id or any part of it that only one run has, the path of its
+    directory, or the id of a session with a loop.
+    Exit codes: 0 no difference, 1 a verdict differs or a stream is read
+    otherwise, 2 no such run or its journal was changed, 130 after Ctrl+C.
     """
     if speed is not None and in_json:
         raise click.UsageError("--speed and --json exclude each other.")
