@@ -267,7 +267,9 @@ def test_a_journal_of_before_tells_what_cannot_be_judged(copy: Path, told: Told)
     ]
 
 
-@pytest.mark.parametrize("words", ["changed", "plan", "settings", "empty", "nothing", "loop"])
+@pytest.mark.parametrize(
+    "words", ["changed", "plan", "flags", "settings", "empty", "nothing", "loop"]
+)
 def test_what_cannot_be_replayed_is_refused(words: str, copy: Path, told: Told) -> None:
     journal, path, expected = copy / JOURNAL, copy, ""
     if words == "changed":
@@ -276,6 +278,12 @@ def test_what_cannot_be_replayed_is_refused(words: str, copy: Path, told: Told) 
     elif words == "plan":
         (copy / "plan.json").write_text("{}")
         expected = "nobody knows how run elsewhere was started"
+    elif words == "flags":
+        shutil.copytree(STORED / "supervise-codex", copy, dirs_exist_ok=True)
+        kept = json.loads((copy / "plan.json").read_text())
+        kept["work"].pop("restart_delay")
+        (copy / "plan.json").write_text(json.dumps(kept))
+        expected = "its plan.json tells too little ('restart_delay')"
     elif words == "settings":
         rewrite(journal, lambda body: body.replace("failDelay", "failDely"))
         expected = "the settings of run elsewhere are none of today's"

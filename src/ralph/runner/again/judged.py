@@ -66,11 +66,15 @@ def judged_again(run: Run) -> Iterator[Retold]:
 
 
 def _loop_of(run: Run) -> tuple[Loop, Mapping[str, Any]]:
-    kept, path = kept_plan(run.directory), os.path.join(run.directory, PLAN)
+    kept = kept_plan(run.directory)
     if kept is None or kept["loop"] not in LOOPS:
-        message = f"nobody knows how run {run.id} was started: {path} cannot be read"
-        raise StateError(message, "Others: ralph status --all")
+        raise _unknown(run, f"{os.path.join(run.directory, PLAN)} cannot be read")
     return loop_named(kept["loop"]), kept["work"]
+
+
+def _unknown(run: Run, why: str) -> StateError:
+    message = f"nobody knows how run {run.id} was started: {why}"
+    return StateError(message, "Others: ralph status --all")
 
 
 class _Journal:
@@ -123,7 +127,11 @@ class _Journal:
         if self._loop.rejudges is None:
             return TodaysRules(self._loop.policy(loaded))
         leads = fact.ladders is not None and not fact.ladders.closing
-        return self._loop.rejudges(InForce(loaded, self._kept, state.limits, leads, self._lead))
+        terms = InForce(loaded, self._kept, state.limits, leads, self._lead)
+        try:
+            return self._loop.rejudges(terms)
+        except (KeyError, TypeError) as error:  # another Ralph has kept other things
+            raise _unknown(self._run, f"its {PLAN} tells too little ({error})") from error
 
     def _settings(self, fact: Started | Resumed) -> Loaded:
         if isinstance(fact, Started):
