@@ -1,6 +1,7 @@
 """Stored runs, of all five loops and four agents, judged again by the rules as they are here."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -19,6 +20,7 @@ from ralph.kernel.facts import Launching, Started
 from ralph.kernel.rules import Failing, Objections, carry_on
 from ralph.loops.prompt import policy as prompt_policy
 from ralph.loops.session import policy as session_policy
+from ralph.loops.session.memory import file_name, folder_of
 
 STORED = Path(__file__).resolve().parent.parent / "captures" / "runs"
 RUNS = sorted(place.name for place in STORED.iterdir())
@@ -300,6 +302,14 @@ def test_what_cannot_be_replayed_is_refused(words: str, copy: Path, told: Told) 
     code, said = told(path)
     assert code == 2
     assert expected in said
+
+
+def test_a_session_is_found_by_its_id(told: Told) -> None:
+    session = json.loads(Path(target("session-claude")).read_text())["session"]
+    folder = Path(folder_of(os.environ))
+    folder.mkdir(parents=True)
+    shutil.copy(target("session-claude"), folder / file_name(session, "loop"))
+    assert told(session)[1] == "no difference: 3 verdicts of 3 iterations, 0 streams\n"
 
 
 def test_a_session_cannot_be_watched(told: Told) -> None:
