@@ -11,7 +11,7 @@ PURE += loops/session/judged.py loops/session/policy.py loops/session/state.py l
 PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
-PURE += export/lines.py export/parts.py export/steps.py
+PURE += export/lines.py export/parts.py export/steps.py mcp/jsonrpc.py mcp/protocol.py mcp/tools.py
 PURE += forge/answers.py forge/judging.py forge/port.py
 
 # Pytest rewrites each test file, which takes as long as all else before the first test: once.
@@ -79,7 +79,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py)
+	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 
@@ -94,9 +94,9 @@ faults: venv ## kill runs and fleets by every route and look who is left; FAULTS
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults $(FAULTS)
 	@PYTHONPATH=tests/e2e:tests $(RUN) faults.fleet $(FLEET)
 
-test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
-	@bin=$$(tools/agents) && judges=$$(tools/validators) || exit; \
-	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_VALIDATORS=$$judges $(RUN) pytest -n 3 -m agents tests/e2e/agents
+test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model, and the official MCP clients
+	@bin=$$(tools/agents) && judges=$$(tools/validators) && clients=$$(tools/mcp-clients) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_VALIDATORS=$$judges RALPH_MCP_CLIENTS=$$clients $(RUN) pytest -n 3 -m agents tests/e2e/agents
 
 stored-runs: venv ## record anew the runs that tests judge again, with the real agents; RUNS="crew" is a part
 	@bin=$$(tools/agents) || exit; \

@@ -48,6 +48,7 @@ PURE_MODULES = (
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
     *("export.lines", "export.parts", "export.steps", "web.security"),
+    *("mcp.jsonrpc", "mcp.protocol", "mcp.tools"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -65,6 +66,7 @@ PACKAGES = {  # what may be imported beside the standard library
     "fleet": ("dask", "distributed", "msgspec"),
     "journal": ("msgspec",),
     "loops": ("msgspec",),
+    "mcp": ("msgspec",),
     "notify": ("apprise",),
     "settings": ("msgspec",),
     "watch": ("rich", "textual"),

@@ -30,6 +30,8 @@ def main() -> None:
     _hold_standard_streams()
     _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
+    if arguments[:1] == ["mcp"] and (len(arguments) == 1 or arguments[1:-1] == ["--root"]):
+        sys.exit(_serve_mcp(arguments))
     job = _registered(arguments)
     keeper = _keeper_for(arguments, job)
     from ralph.cli.main import run_command_line
@@ -55,6 +57,16 @@ def _answer_host(hook: str, agent: str = "") -> None:
         sys.exit(main_installed(agent, hook))
     if hook in HOOKS and not agent:
         sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
+
+
+def _serve_mcp(arguments: list[str]) -> int:
+    """Serve a client of MCP, which waits for the first answer; whatever else was typed is click's
+    to understand."""
+    from ralph.cli.ending import ending
+    from ralph.mcp.serve import serve_here
+
+    root = arguments[2] if len(arguments) > 1 else None
+    return ending(lambda: serve_here(root), arguments)
 
 
 def _hold_standard_streams() -> None:

@@ -31,6 +31,7 @@ COMMANDS = {
     "notify": ("ralph.cli.notify", "Try how you are told that a run has ended."),
     "clean": ("ralph.cli.runs.clean", "Remove old runs, and what was kept for them."),
     "guard": ("ralph.cli.guard", "Check a shell command as the guard does."),
+    "mcp": ("ralph.cli.mcp", "Let other programs start and steer runs, as tools of MCP."),
     "hook": ("ralph.cli.hook", "Answer an agent's host (called by its hooks)."),
     "plugin": ("ralph.cli.plugin", "Install or remove Ralph's hooks in claude, codex or gemini."),
     "sandbox": ("ralph.cli.sandbox.group", "Run a command so that what it changes can be undone."),
@@ -43,7 +44,7 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "logs", "report", "export", "replay"),
+        *("list", "status", "watch", "web", "mcp", "logs", "report", "export", "replay"),
         *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),

@@ -18,7 +18,16 @@ from ralph.git.digest import git_output
 from ralph.git.ignore import ignore_here, is_ignored
 from ralph.hosts.files import carry_out
 from ralph.hosts.hosts import HOSTS, SOURCE, Host
-from ralph.hosts.install import FileChanges, commands_there, hooks_file, is_lifted, look, planned
+from ralph.hosts.install import (
+    FileChanges,
+    commands_there,
+    hooks_file,
+    is_lifted,
+    look,
+    planned,
+    server_there,
+)
+from ralph.hosts.mcp_servers import to_type
 from ralph.hosts.plugin_state import PLUGIN, plugin_is_on
 from ralph.hosts.stop_cap import CAP
 from ralph.ui.style import is_terminal
@@ -63,8 +72,16 @@ def _scope_of(*, project: bool, shared: bool, user: bool) -> str:
     "Let claude be held more than 8 times in a row without a tool call. At a terminal that "
     "is asked.",
 )
+@option("--mcp", "Register ralph mcp too: the agent can start, watch and steer runs.")
 def install(
-    *, project: bool, shared: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None
+    *,
+    project: bool,
+    shared: bool,
+    user: bool,
+    agent: str,
+    in_json: bool,
+    lift_cap: bool | None,
+    mcp: bool,
 ) -> None:
     """Install the hooks once; claude and gemini also get /ralph-loop and the like.
 
@@ -76,6 +93,7 @@ def install(
       ralph plugin install                        .claude/settings.local.json, /ralph-loop
       ralph plugin install --shared               .claude/settings.json, to be committed
       ralph plugin install --lift-cap             and claude may be held more than 8 times
+      ralph plugin install --mcp                  and claude has Ralph's tools, from .mcp.json
       ralph plugin install --user                 ~/.claude/settings.json, or how to get the plugin
       ralph plugin install --agent codex          .codex/hooks.json
       ralph plugin install --agent gemini --user  ~/.gemini/settings.json
@@ -87,21 +105,21 @@ def install(
     if lift_cap is not None and (agent != "claude" or user):
         raise click.UsageError("--lift-cap is about claude, in a project.")
     if agent == "claude" and user and _has_plugin():
-        return _say_commands(_plugin_commands(), in_json=in_json)
+        more = [to_type(host)] if mcp else []
+        return _say_commands([*_plugin_commands(), *more], in_json=in_json)
     path = hooks_file(host, here, environ, scope)
     _refuse_twice(host, path, here, environ)
     is_own = scope == "project" and not host.is_portable(scope)
-    if is_own and git_output(here, environ, "ls-files", "-z", "--", path):
-        message = f"git keeps {path}, and the hooks would name paths of this machine"
-        untrack = f"git rm --cached {shlex.quote(os.path.relpath(path))}"
-        raise ConfigError(message, f"For everybody: --shared. Or let it be yours: {untrack}")
-    plan = planned(host, path, scope, install=True, lift=lift_cap)
+    plan = planned(host, path, scope, install=True, lift=lift_cap, mcp=mcp)
+    if is_own:
+        _refuse_tracked(plan, here, environ)
     if lift_cap is None and not in_json and scope != "user" and _would_lift(host, plan, environ):
-        plan = planned(host, path, scope, install=True, lift=True)
+        plan = planned(host, path, scope, install=True, lift=True, mcp=mcp)
     carry_out(plan.changes)
     if is_own:
         _hide_from_git(plan, here, environ)
     notes = _notes(host, plan, here, scope, environ)
+    notes += _mcp_notes(host, path, scope) if mcp else []
     return _say(host, plan, "are in", notes, scope=scope, in_json=in_json)
 
 
@@ -156,6 +174,7 @@ def status(*, in_json: bool) -> None:
             if found := parts.get(scope):
                 why = found.get("trouble") or ", ".join(found["events"])
                 lines.append(f"{scope}: {found['state']}: {found['file']}" + (why and f" ({why})"))
+                lines += [f"{scope}: ralph mcp is in {found['mcp']}"] if found["mcp"] else []
         if parts["commands"]:
             lines.append(f"commands: {', '.join(parts['commands'])}")
         click.echo("\n".join(f"{agent:8}{line}" for line in lines))
@@ -187,9 +206,19 @@ def _refuse_twice(host: Host, path: str, project: str, environ: Mapping[str, str
             )
 
 
+def _refuse_tracked(plan: FileChanges, project: str, environ: Mapping[str, str]) -> None:
+    """Refuse to write paths of this machine into a file that git keeps."""
+    for path in (each.path for each in (plan.hooks, plan.servers) if each is not None):
+        if git_output(project, environ, "ls-files", "-z", "--", path):
+            message = f"git keeps {path}, and it would name paths of this machine"
+            untrack = f"git rm --cached {shlex.quote(os.path.relpath(path))}"
+            raise ConfigError(message, f"For everybody: --shared. Or let it be yours: {untrack}")
+
+
 def _hide_from_git(plan: FileChanges, project: str, environ: Mapping[str, str]) -> None:
     """Let git ignore in this clone what is this person's alone."""
-    for change in plan.changes:
+    own = (each for each in plan.changes if each is not plan.servers or each.before is None)
+    for change in own:
         name = os.path.relpath(change.path, project)
         kept = git_output(project, environ, "ls-files", "-z", "--", name)
         if kept == b"" and not is_ignored(project, name, environ):
@@ -223,6 +252,15 @@ def _notes(
     return notes
 
 
+def _mcp_notes(host: Host, path: str, scope: str) -> list[str]:
+    """Where `ralph mcp` is registered now, or how to do it."""
+    where = server_there(host, path, scope)
+    if not where:
+        return [f"To register ralph mcp, type: {to_type(host)}"]
+    asks = " Claude asks once whether to use it." if host.agent == "claude" else ""
+    return [f"ralph mcp is in {where}, as the server ralph.{asks}"]
+
+
 def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, Any]:
     scopes = _SCOPES if host.shared else ("project", "user")
     parts: dict[str, Any] = {}
@@ -234,6 +272,7 @@ def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, A
             "file": found.path,
             "state": found.state,
             "events": list(found.events),
+            "mcp": server_there(host, path, scope) or None,
             **({"trouble": found.trouble} if found.trouble else {}),
         }
     parts["commands"] = commands_there(host, project)
@@ -256,6 +295,7 @@ def _say(
         "commands": files if scope == "user" else list(map(os.path.relpath, files)),
         "kept": kept,
         "events": list(host.events.values()) if notes else [],
+        "mcp": server_there(host, plan.hooks.path, scope) or None,
         "notes": notes,
     }
     already = "" if done["changed"] else ", as before"
@@ -266,6 +306,8 @@ def _say(
         names = [os.path.basename(path).partition(".")[0] for path in files]
         lines.append(f"  commands  {', '.join(f'/{name}' for name in names)}")
     lines += [f"  {path} is not Ralph's, and stays as it is." for path in kept]
+    if not notes and plan.servers is not None and plan.servers.is_one:
+        lines.append(f"ralph mcp is gone from {plan.servers.path}.")
     click.echo(json.dumps(done) if in_json else "\n".join([*lines, *notes]))
 
 

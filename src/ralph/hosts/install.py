@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from ralph.errors import ConfigError
 from ralph.files.json_edit import JsonText, JsonTextError
+from ralph.hosts import mcp_servers
 from ralph.hosts.files import FileEdit, read_text
 from ralph.hosts.hosts import OURS, Host
 from ralph.hosts.settings_edit import found, installed, uninstalled
@@ -20,11 +21,12 @@ class FileChanges:
     hooks: FileEdit
     commands: tuple[FileEdit, ...] = ()
     kept: tuple[str, ...] = ()
+    servers: FileEdit | None = None  # the MCP servers, where they have a file of their own
 
     @property
     def changes(self) -> tuple[FileEdit, ...]:
         """All of them; the hooks last, since commands without them are harmless."""
-        return (*self.commands, self.hooks)
+        return (*self.commands, *filter(None, [self.servers]), self.hooks)
 
 
 @value
@@ -48,11 +50,19 @@ def hooks_file(host: Host, project: str, environ: Mapping[str, str], scope: str)
 
 
 def planned(
-    host: Host, path: str, scope: str, *, install: bool, lift: bool | None = None
+    host: Host,
+    path: str,
+    scope: str,
+    *,
+    install: bool,
+    lift: bool | None = None,
+    mcp: bool = False,
 ) -> FileChanges:
     """The changes after which the hooks are there once, or nothing of ours is left. `lift`: lift
-    the host's cap of held stops, leave it to the host again, or neither."""
-    text = read_text(path)
+    the host's cap of held stops, leave it to the host again, or neither. `mcp`: register `ralph
+    mcp` too."""
+    text, others = read_text(path), mcp_servers.file_of(host, path, scope)
+    with_server = mcp if install else True
     try:
         parsed, after = _parsed(host, text), text
         if install:
@@ -62,9 +72,12 @@ def planned(
                 after = lifted(again) if lift else unlifted(again)
         elif parsed is not None:
             after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
+        if others == path and with_server:
+            after = _with_server(host, after, scope, install=install)
     except JsonTextError as error:
-        remedy = f"Fix it and run again: $EDITOR {path}"
-        raise ConfigError(f"{path}: {error}", remedy) from None
+        raise _unusable(path, error) from None
+    apart = others if with_server and others != path else ""
+    servers = _servers(host, apart, scope, install=install)
     commands, kept = [], []
     for file, words in host.command_files().items() if scope != "user" or host.shared else ():
         where = os.path.join(os.path.dirname(path), file)
@@ -73,7 +86,43 @@ def planned(
             kept.append(where)
         else:
             commands.append(FileEdit(where, before, words if install else None))
-    return FileChanges(FileEdit(path, text, after), tuple(commands), tuple(kept))
+    return FileChanges(FileEdit(path, text, after), tuple(commands), tuple(kept), servers)
+
+
+def _servers(host: Host, path: str, scope: str, *, install: bool) -> FileEdit | None:
+    """The change of a host's file of MCP servers, if it has one that is ours to write."""
+    if not path:
+        return None
+    text = read_text(path)
+    try:
+        return FileEdit(path, text, _with_server(host, text, scope, install=install))
+    except JsonTextError as error:
+        if not install:
+            return None  # it is somebody else's: nothing of ours is in what cannot be read
+        raise _unusable(path, error) from None
+
+
+def _with_server(host: Host, text: str | None, scope: str, *, install: bool) -> str | None:
+    """The text with `ralph mcp` as a server, or without."""
+    parsed = _parsed(host, text)
+    if install:
+        server = mcp_servers.entry(portable=host.is_portable(scope))
+        return mcp_servers.registered(parsed, server)
+    return text if parsed is None else mcp_servers.unregistered(parsed)
+
+
+def server_there(host: Host, path: str, scope: str) -> str:
+    """The file in which `ralph mcp` is registered; empty if it is in none."""
+    where = mcp_servers.file_of(host, path, scope) if path else ""
+    with suppress(ConfigError, JsonTextError):
+        parsed = _parsed(host, read_text(where)) if where else None
+        if parsed is not None and mcp_servers.is_registered(parsed):
+            return where
+    return ""
+
+
+def _unusable(path: str, error: JsonTextError) -> ConfigError:
+    return ConfigError(f"{path}: {error}", f"Fix it and run again: $EDITOR {path}")
 
 
 def look(host: Host, path: str, scope: str) -> HooksThere:

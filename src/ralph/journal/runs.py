@@ -161,7 +161,7 @@ def find_run(
     if not part.strip():
         raise ConfigError("the run's name is empty", "Leave it out, or see: ralph status --all")
     for runs in (here, all_runs(root)):
-        found = _named(part, runs) or _worker_named(part, runs)
+        found = named_among(part, runs) or worker_among(part, runs)
         if found is None:
             continue
         if found.lead is not None and not workers:
@@ -171,7 +171,7 @@ def find_run(
     raise ConfigError(f"there is no run {part!r}", "All runs there are: ralph status --all")
 
 
-def _named(part: str, runs: list[Run]) -> Run | None:
+def named_among(part: str, runs: list[Run]) -> Run | None:
     """The only run of that name: whole, else its beginning or end, else any part of it."""
     for fits in (
         [run for run in runs if run.id == part],
@@ -188,14 +188,14 @@ def _named(part: str, runs: list[Run]) -> Run | None:
     return None
 
 
-def _worker_named(part: str, runs: list[Run]) -> Run | None:
+def worker_among(part: str, runs: list[Run]) -> Run | None:
     """The only worker of that name, of any of these runs."""
     workers = [
         Run(name, run.directory, lead=run)
         for run in runs
         for name in sorted(directories(os.path.join(run.directory, "runs")))
     ]
-    found = _named(part, workers)
+    found = named_among(part, workers)
     return found and look_again(found)
 
 

@@ -30,6 +30,11 @@ def position_of(cursor: Cursor, spool: Spool) -> str:
     return f"{cursor.journal}.0.{more}" if more > 0 else f"{cursor.journal}.0"
 
 
+def is_position(word: str) -> bool:
+    """True for what may be a position."""
+    return _POSITION.fullmatch(word) is not None
+
+
 def cursor_at(position: str, spool: Spool, told: int) -> Cursor | None:
     """The cursor at a position, as near as there is one; None for what is none."""
     found = _POSITION.fullmatch(position)

@@ -447,3 +447,69 @@ def test_claude_has_the_same_events_by_either_way() -> None:
     assert set(plugins) <= set(ours)
     for event, (group,) in plugins.items():
         assert group.get("matcher") == ours[event].get("matcher")
+
+
+# ------------------------------------------------------------------ ralph mcp
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "command"),
+    [
+        (("--shared",), ".mcp.json", "ralph"),
+        ((), ".mcp.json", sys.executable),
+        (("--agent", "gemini"), ".gemini/settings.json", "ralph"),
+    ],
+)
+def test_ralph_mcp_is_registered_and_gone_again(
+    here: Here, workspace: Path, words: tuple[str, ...], file: str, command: str
+) -> None:
+    done = here("plugin", "install", "--mcp", *words)
+    assert_clear(done, 0)
+    assert f"ralph mcp is in {workspace / file}" in done.out
+    server = json.loads((workspace / file).read_text())["mcpServers"]["ralph"]
+    assert (server["command"], server["args"][-1]) == (command, "mcp")
+    assert f"ralph mcp is in {workspace / file}" in here("plugin", "status").out
+    before = contents(workspace)
+    assert here("plugin", "install", *words).code == 0  # without the flag it stays as it is
+    assert contents(workspace) == before
+    assert here("plugin", "uninstall", *words).code == 0
+    assert not (workspace / file).exists()
+    assert "ralph mcp" not in here("plugin", "status").out
+
+
+@pytest.mark.parametrize("words", [("--agent", "codex"), ("--user",)])
+def test_where_ralph_writes_no_servers_it_says_what_to_type(
+    here: Here, workspace: Path, words: tuple[str, ...]
+) -> None:
+    done = here("plugin", "install", "--mcp", *words)
+    assert_clear(done, 0)
+    assert "mcp add" in done.out
+    assert "ralph mcp" in done.out.replace("-P -m ralph", "ralph")
+    assert not (workspace / ".mcp.json").exists()
+
+
+def test_what_git_keeps_names_no_path_of_this_machine(here: Here, repo: Path) -> None:
+    other = '{"mcpServers": {"other": {"command": "x"}}}'
+    write(repo, ".mcp.json", other)
+    git(repo, "add", ".mcp.json")
+    assert_clear(here("plugin", "install", "--mcp"), 2, "git keeps", ".mcp.json", "--shared")
+    assert (repo / ".mcp.json").read_text() == other
+    assert_clear(here("plugin", "install", "--mcp", "--shared"), 0)
+    assert set(json.loads((repo / ".mcp.json").read_text())["mcpServers"]) == {"other", "ralph"}
+
+
+def test_a_server_of_that_name_that_is_not_ours_is_named(here: Here, workspace: Path) -> None:
+    write(workspace, ".mcp.json", '{"mcpServers": {"ralph": {"command": "other"}}}')
+    done = here("plugin", "install", "--mcp", "--shared")
+    assert_clear(done, 2, "somebody else's", ".mcp.json")
+    assert not (workspace / ".claude").exists()  # all of it, or nothing
+
+
+def test_servers_that_cannot_be_read_keep_nobody_from_uninstalling(
+    here: Here, workspace: Path
+) -> None:
+    assert here("plugin", "install").code == 0
+    write(workspace, ".mcp.json", "{broken")
+    assert_clear(here("plugin", "install", "--mcp"), 2, ".mcp.json")
+    assert here("plugin", "uninstall").code == 0
+    assert (workspace / ".mcp.json").read_text() == "{broken"

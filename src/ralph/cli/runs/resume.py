@@ -66,10 +66,17 @@ def _raised(flag: str, read: Callable[[str], float]) -> Callable[[str], Raise]:
     type=_raised("--max-tasks", at_least(1)),
 )
 @option("--fleet ADDRESS", "Where its fleet is now.  [default: as it was]")
+@option("--detach", "Let it go on in the background, also after you log out.")
 @option("-V, --verbose", "Say more about what happens.")
 @steered
 def resume(
-    run: str | None, *, fleet: str | None, verbose: bool, in_json: bool, **limits: Raise | None
+    run: str | None,
+    *,
+    fleet: str | None,
+    detach: bool,
+    verbose: bool,
+    in_json: bool,
+    **limits: Raise | None,
 ) -> int:
     """Continue a run: one that is paused, was stopped or killed, or has ended before it was done.
 
@@ -86,6 +93,7 @@ def resume(
       ralph resume -m 30        thirty in total, with those that it has taken
       ralph resume 3f2a --max-cost +5 --max-time +2h
                                 another run, by the last letters of its id
+      ralph resume --detach     in the background, as ralph run --detach
 
     Exit codes: 0 a paused run goes on; 2 there is no such run, it is complete, it
     is not paused, or at a limit that was not raised. A run that goes on here ends
@@ -97,7 +105,7 @@ def resume(
         chosen, account = (there, account_of(there)) if run else _chosen(in_json=in_json)
         refuse_own_run(os.environ, chosen, "resume")
         own: dict[str, Any] = {"verbose": verbose, "in_json": in_json, FLEET_NOW: fleet}
-        return _go_on(chosen, account, raises, own)
+        return _go_on(chosen, account, raises, own, detach=detach)
     if raises or fleet is not None:
         name = f" {run}" if run else ""
         what = "its limits stay" if raises else "its fleet stays"
@@ -203,7 +211,9 @@ def _about(loop: str, work: object) -> str:
     return f"ralph {LOOPS[loop][1]}" + (f", {about}" if about else "")
 
 
-def _go_on(run: Run, account: Account, raises: list[Raise], own: dict[str, Any]) -> int:
+def _go_on(
+    run: Run, account: Account, raises: list[Raise], own: dict[str, Any], *, detach: bool
+) -> int:
     """Go on in the run's own workspace, whatever the directory that it is called from."""
     from ralph.runner.plan import Past
     from ralph.runner.resuming import go_on, planned_on
@@ -224,6 +234,10 @@ def _go_on(run: Run, account: Account, raises: list[Raise], own: dict[str, Any])
     here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
     going = planned_on(here, Past(run.directory, account.state), raises)
     warn(f"Run {run.id}, {_line(run, account)}", *_coming(account, going.words))
+    if detach:
+        from ralph.cli.runs.background import in_background
+
+        return in_background(here, lambda invocation: go_on(invocation, going))
     return go_on(here, going)
 
 
