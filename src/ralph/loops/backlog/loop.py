@@ -36,6 +36,7 @@ from ralph.runner.planning import wary_patience
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded
 
+OF_DAY = "it looked at what other runs had spent on that day"
 _NOBODY = cast("Settlement", None)  # settles what is only looked at
 
 
@@ -83,8 +84,8 @@ def rejudges(terms: InForce) -> TodaysRules:
         from ralph.loops.backlog.parallel.policy import todays_rules
 
         return todays_rules(_NOBODY, bounds, patience, is_worker=bool(terms.lead))
-    of_day = "it looked at what earlier runs had spent on that day"
-    beyond = dict.fromkeys((DayLimit.__name__, UsedUp.__name__), of_day) if bounds.day else {}
+    beyond = dict.fromkeys((DayLimit.__name__, UsedUp.__name__), OF_DAY) if bounds.day else {}
+    bounds = replace(bounds, day=None)
     return TodaysRules(tasks(_NOBODY, bounds, patience=patience), beyond)
 
 

@@ -21,6 +21,7 @@ from ralph.loops.backlog.planning.policy import (
     planner,
 )
 from ralph.loops.backlog.planning.proposal import Proposal
+from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.runner.agent_setup import permission_notes
 from ralph.runner.carry_out import carry_out
@@ -88,11 +89,14 @@ def policy(loaded: Loaded) -> Policy:
 
 def rejudges(terms: InForce) -> TodaysRules:
     """The rules that judge a run again. Its proposals are read against the list of their moment."""
+    settings = terms.loaded.settings
+    money, patience = settings.max_cost, patience_of(settings)
     beyond = dict.fromkeys(
         (Planned.__name__, LastTurn.__name__, OnceMore.__name__),
         "it looked at the proposed tasks beside the list as it was",
     )
-    return TodaysRules(policy(terms.loaded), beyond)
+    beyond[DayLimit.__name__] = "it looked at what other runs had spent on that day"
+    return TodaysRules(planner(_NOBODY, _nothing, terms.limits, patience, money=money), beyond)
 
 
 def _nothing(_: Case) -> Proposal:
