@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kits.histories import COMPLETE, CRASH, DONE, WORK, play, said
+from kits.histories import COMPLETE, CRASH, DONE, WORK, limited, play, said
 from ralph.kernel.case import Case, Ladder
 from ralph.kernel.claims import find_claims
 from ralph.kernel.engine import run, stop_hook
@@ -22,7 +22,7 @@ from ralph.kernel.turn import Order, Turn
 from ralph.kernel.verdict import Answer, Boundary, Continue, Stop, Wait
 from ralph.loops.prompt.policy import harness
 from ralph.loops.session.policy import session
-from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, MemoryJournal, fake_ports
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorld, MemoryJournal, fake_ports
 
 HARNESS = harness(Limits(5), Patience(fail_delay=0.0))
 
@@ -192,6 +192,12 @@ def test_a_backlog_that_could_not_be_read_once_is_known_later() -> None:
     facts = play(policy, FakeAgent([WORK, DONE], during=broken), world).facts
     seen = [fact.seen for fact in facts if isinstance(fact, Decided)]
     assert [one.problem is not None for one in seen if one] == [False, True, False, True, False]
+
+
+def test_a_verdict_tells_the_time_that_its_rules_were_given() -> None:
+    """Else the same wait would end at another time."""
+    clock = FakeClock(tick=1.0)
+    assert play(HARNESS, [(limited(), DONE)], clock=clock).names == "Wait Accept"
 
 
 def test_what_nobody_recorded_is_not_judged() -> None:
