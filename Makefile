@@ -13,6 +13,7 @@ PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
 PURE += export/lines.py export/parts.py export/steps.py mcp/jsonrpc.py mcp/protocol.py mcp/tools.py
 PURE += forge/answers.py forge/judging.py forge/port.py
+PURE += files/digest.py evaluation/sta*.py evaluation/verdict.py evaluation/trials.py
 
 # Pytest rewrites each test file, which takes as long as all else before the first test: once.
 test test-all cover: export PYTHONDONTWRITEBYTECODE :=
@@ -79,7 +80,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py)
+	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 

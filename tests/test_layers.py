@@ -16,7 +16,7 @@ ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
     *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "export"),
     *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
-    *("testing", "cli", "__init__", "__main__"),
+    *("evaluation", "testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
     "errors",
@@ -29,7 +29,7 @@ PURE_ROOMS = (
 )
 PURE_NAMES = ("policy", "rules", "prompt")  # of every loop
 PURE_MODULES = (
-    *("agents.login", "agents.prices", "files.json_edit", "gates.secret_files"),
+    *("agents.login", "agents.prices", "files.digest", "files.json_edit", "gates.secret_files"),
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
     *("journal.life", "journal.spending", "journal.forecast", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
@@ -49,6 +49,7 @@ PURE_MODULES = (
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
     *("export.lines", "export.parts", "export.steps", "web.security"),
     *("mcp.jsonrpc", "mcp.protocol", "mcp.tools"),
+    *("evaluation.statistics", "evaluation.verdict", "evaluation.trials", "evaluation.standings"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -61,6 +62,7 @@ LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
+    "evaluation": ("msgspec",),
     "export": ("msgspec",),
     "files": ("yaml",),
     "fleet": ("dask", "distributed", "msgspec"),

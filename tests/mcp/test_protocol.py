@@ -64,10 +64,7 @@ def called(server: Connection, number: object = 1, **params: object) -> ToolCall
         (b'{"jsonrpc": "2.0", "method": 7}', INVALID, None),
         (b'{"jsonrpc": "2.0", "id": 4, "method": "ping", "params": []}', PARAMS, 4),
         (line("tools/list", {"_meta": 5}), PARAMS, 1),
-        (line("tools/list"), PARAMS, 1),
-        (line("server/discover"), PARAMS, 1),
         (line("tools/list", {"_meta": {VERSION: 5}}), PARAMS, 1),
-        (line("tools/list", {"_meta": {VERSION: MODERN[0]}}), PARAMS, 1),
         (line("tools/list", {"_meta": {VERSION: MODERN[0], CAPABILITIES: 1}}), PARAMS, 1),
         (line("tools/list", {"_meta": META, "cursor": "2"}), PARAMS, 1),
         (line("ping", {"_meta": META}), UNKNOWN, 1),
@@ -168,13 +165,14 @@ def test_the_older_era_begins_with_initialize(asked: str, agreed: str) -> None:
     }
 
 
-def test_the_newer_era_needs_nothing_before() -> None:
+@pytest.mark.parametrize("meta", [META, {VERSION: MODERN[0]}, {}])
+def test_the_newer_era_needs_nothing_before(meta: dict[str, Any]) -> None:
     server = new()
-    found = answer(server, line("server/discover", {"_meta": META}))["result"]
+    found = answer(server, line("server/discover", {"_meta": meta}))["result"]
     assert found["supportedVersions"] == list(MODERN)
     assert found["capabilities"] == {"tools": {}}
     assert found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "ralph"
-    listed = answer(server, line("tools/list", {"_meta": META}))["result"]
+    listed = answer(server, line("tools/list", {"_meta": meta}))["result"]
     assert listed["tools"] == LIST
     for each in (found, listed):
         assert (each["resultType"], each["cacheScope"]) == ("complete", "public")

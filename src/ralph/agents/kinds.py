@@ -64,6 +64,14 @@ def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
     return words if len(words) > 1 and which(words[0], path) else ()
 
 
+def is_path_from(directory: str, command: str) -> bool:
+    """True if the command is a path from there; one among its arguments does not make it one."""
+    if os.sep not in command or os.path.isabs(command) or own_words(command, {}):
+        return False
+    is_program = os.sep in command.split(maxsplit=1)[0]  # else a blank may be in its name
+    return is_program or os.path.exists(os.path.join(directory, command))
+
+
 def how_to_install(environ: Mapping[str, str]) -> list[str]:
     """A line for each known agent: what to type to have it; and how to do without one."""
     width = max(map(len, INSTALLED_BY))

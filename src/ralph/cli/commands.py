@@ -16,6 +16,7 @@ COMMANDS = {
     "bus": ("ralph.cli.supervise.bus", "Post, read and follow the messages of a task."),
     "fleet": ("ralph.cli.fleet.group", "Take turns of a backlog to other machines."),
     "agent": ("ralph.cli.agent", "Let a model work here, with nothing but its key."),
+    "eval": ("ralph.cli.evaluate.command", "Measure agents over a suite of tasks."),
     "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "watch": ("ralph.cli.runs.watch", "Watch a run in the terminal, and steer it."),

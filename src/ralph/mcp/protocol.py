@@ -2,7 +2,8 @@
 
 Since 2026-07-28 each request says in its `_meta` which version it is of and what its client can do.
 Before, `initialize` said so once for all that came after it. A request with that `_meta` is of the
-new era, whatever came before. Lines in, answers and wishes out; nothing raises.
+new era, whatever came before; one with neither is answered as if it were, since no answer of ours
+depends on what a client can do. Lines in, answers and wishes out; nothing raises.
 """
 
 from collections.abc import Sequence
@@ -172,15 +173,14 @@ class Connection:
 
 
 def _refusal(request: RpcRequest, meta: Json) -> bytes:
-    """The answer to a request of the new era that lacks something; nothing if it does not."""
-    version = meta.get(_VERSION)
+    """The answer to a request of the new era that is not as we know it; nothing if it is."""
+    version = meta.get(_VERSION, MODERN[0])
     if not isinstance(version, str):
-        words = f'"{_VERSION}" in "_meta" is a string; older clients begin with "initialize"'
-        return _refused(request, words)
+        return _refused(request, f'"{_VERSION}" in "_meta" is a string')
     if version not in MODERN:
         wrong = Wrong(request.id, _UNSUPPORTED_VERSION, "Unsupported protocol version")
         return failure(wrong, {"supported": [*MODERN, *LEGACY], "requested": version[:100]})
-    if not isinstance(meta.get(_CAPABILITIES), dict):
+    if not isinstance(meta.get(_CAPABILITIES, {}), dict):
         return _refused(request, f'"{_CAPABILITIES}" in "_meta" is an object')
     return b""
 

@@ -4,8 +4,15 @@ import os
 from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
-from ralph.agents.kinds import INSTALLED_BY, find_command, kind_of, named_command, split_flags
-from ralph.agents.own import own_model, own_words
+from ralph.agents.kinds import (
+    INSTALLED_BY,
+    find_command,
+    is_path_from,
+    kind_of,
+    named_command,
+    split_flags,
+)
+from ralph.agents.own import own_model
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
@@ -146,9 +153,8 @@ def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
 def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
     """The agent's command. A path is the project's, also for a program that works elsewhere."""
     here, find = invocation.workspace, named_command if over else find_command
-    is_path = command is not None and os.sep in command and not os.path.isabs(command)
-    if is_path and here != os.getcwd() and not own_words(command, {}):
-        command = os.path.join(here, command or "")
+    if command is not None and here != os.getcwd() and is_path_from(here, command):
+        command = os.path.join(here, command)
     return find(command, invocation.environ)
 
 
