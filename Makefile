@@ -1,6 +1,7 @@
 # The words of this project. `make` alone lists them; each sets up what it needs.
 PYTHON := .venv/bin/python
 RUN := $(PYTHON) -m
+TESTS := tools/in_memory $(RUN) pytest
 # What decides and reads nothing: rooms, and modules of other rooms (tests/test_layers.py).
 PURE := text/* kernel/* guard/* review/* agents/streams/* loops/*/rules.py loops/*/prompt.py
 PURE += agents/login.py agents/prices.py files/json_edit.py gates/secret_files.py git/uncommitted_text.py
@@ -8,7 +9,7 @@ PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.p
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py loops/backlog/planning/p[or]*.py
 PURE += loops/session/judged.py loops/session/policy.py loops/session/state.py loops/session/words.py
-PURE += own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
+PURE += acp/talk.py own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
 PURE += export/lines.py export/parts.py export/steps.py mcp/jsonrpc.py mcp/protocol.py mcp/tools.py
@@ -28,11 +29,11 @@ demo: venv ## run the main job on the scripted agent: no key, no network
 	@.venv/bin/ralph demo
 
 test: venv ## the tests of every commit, in parallel
-	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults and not web and not action"
+	@$(TESTS) -n auto --dist worksteal -m "not slow and not agents and not faults and not web and not action"
 
 test-all: export RALPH_TEST_ALL := 1
 test-all: venv ## every test that needs no real agent: all hands, all backends, all examples
-	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults and not web and not action"
+	@$(TESTS) -n auto --dist worksteal -m "not agents and not faults and not web and not action"
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
@@ -80,7 +81,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto $(addprefix tests/,text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
+	@$(TESTS) -q -n auto $(addprefix tests/,acp text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 

@@ -15,8 +15,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
     *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "export"),
-    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
-    *("evaluation", "testing", "cli", "__init__", "__main__"),
+    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "acp"),
+    *("doctor", "evaluation", "testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
     "errors",
@@ -44,6 +44,7 @@ PURE_MODULES = (
     ),
     *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
     *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
+    "acp.talk",
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
@@ -60,6 +61,7 @@ IMPURE = frozenset(
 # Whose modules, and all that these reach, are standard library: hosts start them anew each time.
 LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
+    "acp": ("msgspec",),
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
     "evaluation": ("msgspec",),

@@ -39,10 +39,13 @@ def problems(document: Json, whole: type[SettingsGroup] = Settings) -> Iterator[
 def _check(
     value: object, hint: object, path: Path, whole: type[SettingsGroup]
 ) -> Iterator[SettingsProblem]:
+    hint = _member(hint, value)
     kind = _without_null(hint)
     if isinstance(kind, type) and issubclass(kind, SettingsGroup):
         yield from _check_group(value, kind, path, whole)
     elif get_origin(kind) is tuple and isinstance(value, list | tuple):
+        if len(value) < _least(hint):
+            yield _not_allowed(value, _allowed(hint), path)
         for index, inner in enumerate(value):
             yield from _check(inner, get_args(kind)[0], (*path, index), whole)
     elif get_origin(kind) is dict and isinstance(value, dict):
@@ -87,6 +90,9 @@ def _check_leaf(value: object, hint: object, path: Path) -> Iterator[SettingsPro
     except msgspec.ValidationError:
         yield _not_allowed(value, _allowed(hint), path)
         return
+    if _notes(hint).get("filled") and isinstance(value, str) and not value.strip():
+        yield _not_allowed(value, _allowed(hint), path)
+        return
     # No command can be given anything else.
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
         yield _not_allowed(value, "text without NUL and broken Unicode", path)
@@ -99,6 +105,31 @@ def _without_null(hint: object) -> object:
     if get_origin(hint) in (Union, UnionType):
         return _without_null(next(kind for kind in get_args(hint) if kind is not NoneType))
     return hint
+
+
+def _member(hint: object, value: object) -> object:
+    """The one of several types that a value is meant to be; the type itself where there is one."""
+    bare = hint
+    while get_origin(bare) is Annotated:
+        bare = get_args(bare)[0]
+    kinds = [kind for kind in get_args(bare) if kind is not NoneType]
+    if get_origin(bare) not in (Union, UnionType) or len(kinds) == 1:
+        return hint
+    is_list = isinstance(value, list | tuple)
+    fits = (kind for kind in kinds if (get_origin(_without_null(kind)) is tuple) == is_list)
+    return next(fits)
+
+
+def _notes(hint: object) -> dict[str, object]:
+    """What `schema` says beside a type."""
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((note.extra for note in notes if isinstance(note, Meta) and note.extra), {})
+
+
+def _least(hint: object) -> int:
+    """How many items a list must have."""
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((note.min_length or 0 for note in notes if isinstance(note, Meta)), 0)
 
 
 def _allowed(hint: object) -> str:

@@ -317,7 +317,7 @@ def test_a_full_disk(here: Here, project: Path, monkeypatch: pytest.MonkeyPatch)
             ("rename", 1),
             *(("replace", n) for n in range(1, 4)),
         ],
-        4,
+        2,
     ),
 )
 @pytest.mark.parametrize("with_git", [True, False])

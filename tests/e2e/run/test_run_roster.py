@@ -49,6 +49,7 @@ def another(
     return install_agent(str(path.parent), list(script), kind=kind, name=path.name)
 
 
+@pytest.mark.slow
 def test_a_night_with_two_limits_ends_on_the_second_agent(here: Here, workspace: Path) -> None:
     """Issue: a limit of the first one's, then one of the second's, which is free again sooner."""
     night = {"text": "step one", "files": {"one": "1"}, "cost": 0.4}
@@ -123,6 +124,7 @@ def test_if_all_are_refused_the_run_ends_as_with_one(here: Here, workspace: Path
     assert len(turns()) == 2
 
 
+@pytest.mark.slow
 def test_a_short_limit_is_waited_for(here: Here, workspace: Path) -> None:
     spare = another(workspace, DONE)
     prepare(workspace, limited(2), DONE, agent={"fallbacks": [{"command": spare}]})
