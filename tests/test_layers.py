@@ -38,6 +38,7 @@ PURE_MODULES = (
         "loops.backlog.outcome",
         "loops.backlog.parallel.budget",
         "loops.backlog.planning.proposal",
+        "loops.session.judged",
         "loops.session.state",
         "loops.session.words",
     ),

@@ -22,6 +22,7 @@ COMMANDS = {
     "watch": ("ralph.cli.runs.watch", "Watch a run in the terminal, and steer it."),
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
     "web": ("ralph.cli.web", "Show the runs of this machine in a browser, and steer them."),
+    "replay": ("ralph.cli.runs.replay", "Judge a run again, by today's parsers and rules."),
     "report": ("ralph.cli.runs.report", "Write down what a run did, as a page, Markdown or JSON."),
     "export": ("ralph.cli.runs.export", "Give a run to other tools: Harbor, OpenTelemetry, JSON."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
@@ -44,7 +45,7 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "mcp", "logs", "report", "export"),
+        *("list", "status", "watch", "web", "mcp", "logs", "report", "export", "replay"),
         *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),

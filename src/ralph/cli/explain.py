@@ -9,8 +9,8 @@ import click
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, option, the_usual
 from ralph.errors import ConfigError
+from ralph.kernel.case import rule_name
 from ralph.kernel.ports import Policy
-from ralph.kernel.rules import rule_name
 from ralph.settings.load import Loaded, load
 
 

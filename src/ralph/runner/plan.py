@@ -11,7 +11,7 @@ from ralph.agents.clis import Cli, Environment
 from ralph.agents.kinds import account_of
 from ralph.agents.providers import OWN
 from ralph.kernel.limits import Limits, Prices
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, TodaysRules
 from ralph.kernel.roster import Roster
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Backlog, Task
@@ -96,6 +96,20 @@ class Loop:
     marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
     jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()
     carry_out: "Callable[[Invocation, Plan[Any], str, History], Reason] | None" = None
+    rejudges: Callable[["InForce"], TodaysRules] | None = (
+        None  # the rules that judge a run again; None: as `policy` has them
+    )
+
+
+@value
+class InForce:
+    """The terms of a run that was: by its facts, and by the plan that was kept."""
+
+    loaded: Loaded
+    kept: Mapping[str, Any]  # of its work
+    limits: Limits
+    leads: bool = False  # it has workers
+    lead: str = ""  # the run that it works for
 
 
 def loop_named(name: str) -> Loop:

@@ -16,6 +16,7 @@ from run_support import (
     Here,
     Running,
     assert_clear,
+    assert_replays,
     facts,
     journals,
     prepare,
@@ -71,6 +72,7 @@ def test_ten_more_in_the_morning(workspace: Path, here: Here) -> None:
         assert_clear(done, 2, "it has ended (completed", "Start a new one")
     assert status(here)["resume"] is None
     assert len(calls(agent)) == 4
+    assert_replays()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import Here, Json, Running, assert_clear, facts, journals, prepare, turns
+from run_support import (
+    Here,
+    Json,
+    Running,
+    assert_clear,
+    assert_replays,
+    facts,
+    journals,
+    prepare,
+    turns,
+)
 
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Began, Ended, Launching, Step
@@ -69,6 +79,7 @@ def test_a_night_with_two_limits_ends_on_the_second_agent(here: Here, workspace:
     ]
     assert [f.iteration for f in facts() if isinstance(f, Began)] == [1, 2, 2, 3, 3]
     assert {prompt["prompt"][:5] for prompt in (*calls(first), *calls(spare))} == {"do it"}
+    assert_replays()
     _spending(here)
 
 

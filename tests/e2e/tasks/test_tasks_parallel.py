@@ -8,7 +8,7 @@ import sys
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import MEET, assert_tidy, run, tasks
-from run_support import Running, ralph
+from run_support import Running, assert_replays, ralph
 from story_support import IN_OVERLAY
 
 from kits.thorough import dealt
@@ -43,6 +43,7 @@ def test_independent_tasks_are_worked_on_at_the_same_time(
     assert "b | [ralph] Committed: b: It is b" in done.err
     assert ": 4 tasks done." in done.err
     assert_tidy(project)
+    assert_replays()
 
 
 @IN_OVERLAY

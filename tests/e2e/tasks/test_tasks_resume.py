@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import assert_tidy, run, tasks
-from run_support import assert_clear, journals, ralph
+from run_support import assert_clear, assert_replays, journals, ralph
 
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
@@ -132,6 +132,7 @@ def test_a_new_day_has_its_own_money(project: Project) -> None:
     ledger.write_text(json.dumps({**entry, "time": time.time() - 86_400}) + "\n")
     done_now = ralph("resume")
     assert_clear(done_now, 0, "2 tasks done")
+    assert_replays()
 
 
 def test_a_raised_limit_is_told_to_readers_of_the_journal(project: Project) -> None:

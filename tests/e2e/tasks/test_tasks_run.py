@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from backlog_support import COMPLETE, Project, project
-from run_support import assert_clear, ralph
+from run_support import assert_clear, assert_replays, ralph
 
 from kits.thorough import dealt
 
@@ -41,6 +41,7 @@ def test_every_task_is_worked_on_committed_and_recorded(project: Project) -> Non
     ]
     assert entries[0]["filesystemDelta"] == [{"path": "C.txt", "change": "added"}]
     assert set(entries[0]) >= {"taskId", "iteration", "cost", "status", "reason"}
+    assert_replays()
 
 
 def test_a_run_goes_on_from_any_earlier_commit(project: Project) -> None:
