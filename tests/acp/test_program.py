@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,19 @@ def test_an_agent_that_ignores_everything_is_gone_at_once(
     assert code == 130
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+
+
+def test_an_agent_that_dies_is_gone_also_where_a_child_holds_its_output(tmp_path: Path) -> None:
+    script = f"{STARTS}; sleep 600 <&- & echo $! >pid; exit 7"
+    process = start(tmp_path, script)
+    try:
+        assert process.wait(timeout=60) == 7
+    finally:
+        process.kill()
+        with suppress(ProcessLookupError):
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def test_nobody_who_listens_ends_the_agent(tmp_path: Path) -> None:

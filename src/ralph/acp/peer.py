@@ -13,6 +13,7 @@ from ralph.processes.keeper_main import signal_group
 
 _CHUNK = 128 * 1024
 _ASK = 0.02
+_LOOK = 1.0  # seconds between looks at whether it still lives
 
 
 class Peer:
@@ -52,16 +53,18 @@ class Peer:
         self._write()
 
     def listen(self, seconds: float) -> list[bytes]:
-        """The lines that it has said, after so many seconds at most; none where a signal comes."""
+        """The lines that it has said, after so many seconds at most; none where a signal comes.
+        Its process counts for its end: what it leaves behind may hold its output open."""
         poller = select.poll()
         poller.register(self._stdout, select.POLLIN)
         poller.register(self._signals, select.POLLIN)
         if self._unsent:
             poller.register(self._stdin, select.POLLOUT)
-        ready = {descriptor for descriptor, _ in poller.poll(max(0.0, seconds) * 1000)}
+        ready = {descriptor for descriptor, _ in poller.poll(min(max(0.0, seconds), _LOOK) * 1000)}
         if self._stdin in ready:
             self._write()
         if self._stdout not in ready:
+            self.is_over = not ready and self._process.poll() is not None
             return []
         chunk = os.read(self._stdout, _CHUNK)
         self.is_over = not chunk
