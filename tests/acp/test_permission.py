@@ -70,6 +70,7 @@ ALLOWED: dict[str, Json] = {
 REFUSED: dict[str, Json] = {
     "a command": runs(FORCE),
     "a command as words": runs(["git", "push", "--force"]),
+    "a command with its words beside it": runs("git", args=["push", "--force"]),
     "a command that is the title": v1(kind="execute", title=FORCE),
     "a title that is cut": v1(kind="execute", title="make test && …"),
     "a command of version 2": v2(type="command", command=FORCE, cwd="/"),

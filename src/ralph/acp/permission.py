@@ -103,9 +103,15 @@ class _Asked:
             if isinstance(told, list) and told and all(isinstance(word, str) for word in told):
                 return shlex.join(told)
             if isinstance(told, str) and told.strip():
-                return told
+                return " ".join([told, *self._arguments()])
         title = self.title.strip() if self.kind == _RUNS else ""
         return "" if title.endswith(_SHORTENED) else title
+
+    def _arguments(self) -> Iterator[str]:
+        """The words after the command, where they are told by themselves, quoted for a shell."""
+        for place in (self._input, *self._told):
+            for word in as_list(field(place, "args")):
+                yield shlex.quote(str(word))
 
     def _paths(self) -> Iterator[str]:
         """The files that it names, in whatever place."""
