@@ -237,6 +237,15 @@ def test_an_elicitation_is_a_question() -> None:
     assert turn_of({"method": "elicitation/create"}, GOOD).question == "the agent asks a question"
 
 
+def test_a_turn_that_ends_for_its_question_has_not_failed() -> None:
+    """It is answered `cancel`, so some say that the turn was cancelled."""
+    cancelled = ended(response={"stopReason": "cancelled"})
+    ask = {"method": "elicitation/create", "id": 1, "params": {"message": "Which colour?"}}
+    assert turn_of(ask, cancelled).failure is None
+    assert turn_of(ask, ended(response={"stopReason": "refusal"})).failure is not None
+    assert turn_of(cancelled).failure is not None
+
+
 TOLD = {"inputTokens": 7, "outputTokens": 3, "cachedReadTokens": 2, "cachedWriteTokens": 1}
 QUOTA = {"quota": {"token_count": {"input_tokens": 7, "output_tokens": 3}}}
 

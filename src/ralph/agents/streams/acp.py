@@ -66,6 +66,7 @@ class AcpParser(NdjsonParser[Line]):
         self._todo = events.Todo(())
         self._cost: float | None = None
         self._told_tokens = False
+        self._has_asked = False  # a person something, which is answered "cancel"
         self._last = ""  # words, if nobody has thought or acted
 
     def understand(self, line: Line) -> Iterator[events.AgentEvent]:
@@ -78,6 +79,7 @@ class AcpParser(NdjsonParser[Line]):
             case "elicitation/create":
                 yield from self._said.flush()
                 text = clipped(as_text(field(params, "message")))
+                self._has_asked = True
                 yield events.Question(text or "the agent asks a question")
             case "_ralph/permission":
                 yield self._answered(params)
@@ -201,7 +203,10 @@ class AcpParser(NdjsonParser[Line]):
         self._calls.clear()
         yield from self._spent(field(response, "cost"))
         usage = usage_told(response)
-        failure = _failed(error) if error is not None else _stopped(field(response, "stopReason"))
+        reason = field(response, "stopReason")
+        if reason == "cancelled" and self._has_asked:  # the question counts
+            reason = "end_turn"
+        failure = _failed(error) if error is not None else _stopped(reason)
         if failure is None and self._is_unpaid(response, usage):
             words = clipped(self._last.strip())
             failure = _failed({"message": words})
