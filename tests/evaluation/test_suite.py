@@ -78,6 +78,7 @@ def test_commands_are_text_or_lists_and_paths_are_from_the_suite(
         (TASK + TASK + AGENT, "tasks: 'a' stands there 2 times"),
         (TASK + AGENT + AGENT, "agents: 'x' stands there 2 times"),
         ("repeats = 0", "repeats: found 0; allowed: a whole number, 1 or more"),
+        (f"repeats = 100_001\n{TASK}{AGENT}", "repeats: 100,001 trials would be made"),
         ("repets = 2", "repets: unknown key; did you mean repeats?"),
         ("x = ", "Invalid value (at end of document)"),
         ("tasks = 1", "tasks: found 1; allowed: a list"),

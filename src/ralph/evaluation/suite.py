@@ -25,6 +25,7 @@ from ralph.settings.source import MOST_TOLD, decoded
 SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "suites")
 _LARGEST = 16 << 20  # bytes
 _LONGEST_NAME = 60
+_MOST_TRIALS = 100_000
 # Settings that make a run a trial; the suite itself has them.
 OURS = ("guardrails", "proof", "untilGreen", "scm", "pr", "ci", "notify", "maximumIterations")
 
@@ -164,6 +165,9 @@ def _objections(suite: Suite) -> Iterator[str]:
                 yield f"{what}: {name!r} stands there {count} times; give each another name."
             if len(name) > _LONGEST_NAME or not name.isprintable():
                 yield f"{what}: a name is one line of {_LONGEST_NAME} characters at most."
+    count = len(file.tasks) * len(file.agents) * file.repeats
+    if count > _MOST_TRIALS:
+        yield f"repeats: {count:,} trials would be made; {_MOST_TRIALS:,} are the most."
     for number, task in enumerate(file.tasks):
         yield from (f"tasks[{number}].{words}" for words in _of_task(suite, task))
     yield from _of_settings("settings", file.settings)
