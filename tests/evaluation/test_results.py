@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,8 @@ def test_what_is_resumed_is_the_same_suite(tmp_path: Path) -> None:
     refuse_another(evaluation, suite(tmp_path), "s.toml")
     with pytest.raises(StateError, match="is not what it was"):
         refuse_another(evaluation, suite(tmp_path, "d2"), "s.toml")
-    with evaluation.held(), pytest.raises(LockedError), evaluation.held():
+    whose = rf"evaluation {evaluation.id} \(pid {os.getpid()}\)"
+    with evaluation.held(), pytest.raises(LockedError, match=whose), evaluation.held():
         pass
     evaluation.forget_unbegun()
     assert last_of(root, path) is None

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ralph.errors import ConfigError, StateError
+from ralph.errors import ConfigError, LockedError, StateError
 from ralph.evaluation.suite import Suite
 from ralph.evaluation.trials import Result, TaskCheck, as_json, from_json
 from ralph.files.jsonl import append, json_object
 from ralph.files.safe_open import read_or_nothing
 from ralph.files.state_dir import ensure_state_root, write_atomically, writing_state
-from ralph.journal.lock import Lock
+from ralph.journal.lock import Lock, read_owner
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.value import value
 from ralph.sandbox.layer_store import remove
@@ -83,7 +83,13 @@ class Evaluation:
     def held(self) -> Iterator[None]:
         """Let nobody else work on it meanwhile."""
         lock = Lock(self.place(_LOCK))
-        lock.acquire(self.id, time.time())
+        try:
+            lock.acquire(self.id, time.time())
+        except LockedError as error:
+            owner = read_owner(self.place(_LOCK))
+            who, how = (f" (pid {owner.pid})", f": kill -INT {owner.pid}") if owner else ("", "")
+            words = f"another ralph makes the trials of evaluation {self.id}{who}"
+            raise LockedError(words, f"Wait for it, or interrupt it{how}") from error
         try:
             yield
         finally:

@@ -101,8 +101,8 @@ def evaluate(suite: str, **flags: Any) -> int:  # noqa: ANN401
     at_once = read.file.parallel or usual_at_once()
     terms = Terms(at_once, flags["max_time"], flags["max_cost"])
     tell.say(_plan_words(read, terms))
-    if flags["output"] and not os.path.isdir(os.path.dirname(os.path.abspath(flags["output"]))):
-        raise ConfigError(f"there is no directory for {flags['output']}", "Name another: -o FILE")
+    if flags["output"]:
+        _refuse_output(flags["output"])
     if flags["dry_run"]:
         return 0
     evaluation = evaluation or _begun(root, read, flags, tell)
@@ -182,7 +182,8 @@ def _carried_out(named: str, site: "Site", terms: "Terms", tell: Progress) -> "S
             tell.end()
             standing = standing_of(site)
             done = len(standing.planned) - len(standing.missing)
-            tell.say(f"{done} of {counted(len(standing.planned), 'trial')} have a result")
+            of = counted(len(standing.planned), "trial")
+            tell.say(f"{done} of {of} {'has' if done == 1 else 'have'} a result")
             tell.say(f"To go on: ralph eval {named} --resume")
             raise
         finally:
@@ -204,6 +205,15 @@ def _show(found: "Standings", in_json: bool) -> None:
     head, *rows = aligned([HEAD, *map(row_of, found.agents)], numbers={1, 3, 5, 6, 7})
     lines = [style.paint(head, Tone.HEAD), *rows, "", *notes(found)]
     print_lines([*lines, style.paint(LEGEND, Tone.FAINT)])
+
+
+def _refuse_output(output: str) -> None:
+    """Refuse a report that could not be written once all is done."""
+    remedy = "Name another file: -o FILE"
+    if os.path.isdir(output):
+        raise ConfigError(f"cannot write {output}: it is a directory", remedy)
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise ConfigError(f"there is no directory for {output}", remedy)
 
 
 def _write(found: "Standings", output: str) -> None:
