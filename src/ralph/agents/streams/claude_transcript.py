@@ -2,6 +2,7 @@
 tokens in place of a result. Lines of other kinds than `user`, `assistant` and `system` are not for
 this parser."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +51,8 @@ class ClaudeTranscriptParser(ClaudeParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._answers: dict[str, object] = {}  # their usage; None: it is told already
+        self._answers: deque[str] = deque(maxlen=_REMEMBERED)
+        self._usage: object = None  # of the latest
 
     def assistant(self, line: Assistant) -> Iterator[events.AgentEvent]:
         """Every line of an answer has its tokens as they were by then: its last one's are told."""
@@ -58,20 +60,16 @@ class ClaudeTranscriptParser(ClaudeParser):
         answer = as_text(line.message.id)
         if answer not in self._answers:
             yield from self._used()
-            self._answers[answer] = line.message.usage
-            if len(self._answers) > _REMEMBERED:
-                del self._answers[next(iter(self._answers))]
-        elif self._answers[answer] is not None:
-            self._answers[answer] = line.message.usage
+            self._answers.append(answer)
+        if answer == self._answers[-1]:
+            self._usage = line.message.usage
         yield from super().assistant(line)
 
     def held_back(self) -> list[events.AgentEvent]:
         return list(self._used())
 
     def _used(self) -> Iterator[events.AgentEvent]:
-        """The tokens of the last answer, which is over."""
-        last = next(reversed(self._answers), None)
-        if last is not None and self._answers[last] is not None:
-            usage, self._answers[last] = usage_of(self._answers[last]), None
-            if usage != events.Usage():
-                yield events.Used(usage)
+        """The tokens of the latest answer, which is over."""
+        usage = usage_of(self._usage)
+        if usage != events.Usage():
+            yield events.Used(usage)
