@@ -41,7 +41,7 @@ def line(kind: str, after: float, content: object, **more: object) -> dict[str, 
     """A line of a transcript, so many seconds after the loop began."""
     time = datetime.fromtimestamp(BEGAN + after, UTC).isoformat(timespec="milliseconds")
     answer = {name: more.pop(name) for name in ("id", "usage") if name in more}
-    message = {"content": content, **answer}
+    message: dict[str, object] = {"content": content, **answer}
     return {"type": kind, "timestamp": time, "message": message, **more}
 
 
@@ -121,6 +121,7 @@ def test_only_what_is_the_loops(loop: SessionLoop) -> None:
     talk = (said(-5, "Before."), said(1, "Work."), feedback(2), said(3, "Done."), said(9, "After."))
     accepted = Decision(1, found=True, accepted=True, reason="believed", rule="Believed")
     decisions = (HELD, accepted)
+    loop = replace(loop, iteration=1)
     ended = replace(loop, status="PROMISE_ACCEPTED", since=BEGAN + 4, decisions=decisions)
     assert words(told(ended, *talk), "agent") == ["Work.", "Done."]
     running = told(replace(loop, decisions=(HELD,)), *talk)
@@ -132,6 +133,15 @@ def test_only_what_is_the_loops(loop: SessionLoop) -> None:
     assert gaps(cancelled) == [
         "nobody knows when the loop ended: what the session did afterwards may be among this"
     ]
+
+
+def test_decisions_that_are_forgotten_leave_the_others_in_place(loop: SessionLoop) -> None:
+    written = (said(1, "One."), feedback(2), said(3, "Two."), feedback(4), said(5, "Three."))
+    found = told(replace(loop, iteration=2, decisions=(HELD,)), *written)
+    order = [step.message for step in found.steps if "Note" in step.message or "." in step.message]
+    notes = order.index("Note: missing promise")
+    assert order.index("Two.") < notes < order.index("Three.")
+    assert gaps(found) == []
 
 
 def test_an_answer_is_counted_once_by_its_last_line(loop: SessionLoop) -> None:
@@ -221,9 +231,10 @@ def test_a_transcript_that_is_none(
     """What the loop itself knows is told all the same, and what is missing is said."""
     make(Path(loop.transcript))
     last = replace(HELD, iteration=1, reason="the limit", rule="RunLimit")
-    ended = replace(loop, status=EXHAUSTED, why="the limit", decisions=(HELD, last))
+    decisions = (HELD, last)
+    ended = replace(loop, status=EXHAUSTED, why="the limit", iteration=1, decisions=decisions)
     found = atif(SessionSource(ended))
-    placeless = "where 1 held stop belongs is not in the transcript: told behind it"
+    placeless = "not found in the transcript, and told behind it: 1 held stop"
     assert gaps(found) == [*([gap] if gap else []), placeless]
     assert "Task:\nWrite it" in words(found, "user")[0]
     notes = [text for text in words(found, "system") if text.startswith("Note: ")]
@@ -288,6 +299,9 @@ def test_a_session_is_meant_by_its_id_a_part_a_path_or_the_directory(
     assert (code, "may be any of these sessions: 5e55-2, 5e55-1" in why) == (2, True)
     code, why = export(capsys, "5e55-3")
     assert (code, "there is no run '5e55-3'" in why) == (2, True)
+    path.write_text(json.dumps({**record_of(kept[0]), "started": 1e300}))
+    code, why = export(capsys, str(path))
+    assert (code, "the loop of session 5e55-1 has odd times" in why) == (2, True)
     path.write_text("{}")
     code, why = export(capsys, str(path))
     assert (code, "its version is None" in why) == (2, True)

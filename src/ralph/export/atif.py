@@ -66,7 +66,7 @@ class _Telling:
         self, source: Source, write: Write, session: str, aside: SpooledTemporaryFile[str]
     ) -> None:
         self._source, self._write, self._session = source, write, session
-        self._state, self._briefing = NEW, Briefing(journal=source.path)
+        self._state, self._briefing = NEW, Briefing(journal=source.journal)
         self._started: Started | None = None
         self._trajectory: _Trajectory | None = None  # begins with the first fact
         self._turns = 0
@@ -128,7 +128,7 @@ class _Telling:
         if isinstance(fact, Started):
             self._started = fact
         if isinstance(fact, Started | Resumed) and self._started is not None:
-            self._briefing = briefing_of(self._started, self._source.path, self._state)
+            self._briefing = briefing_of(self._started, self._source.journal, self._state)
         if (paid := paid_by(fact)) is not None and fact is not self._met:
             self._bare(paid)
         told = narrate(fact, before, self._state, self._briefing)

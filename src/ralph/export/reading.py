@@ -31,7 +31,7 @@ class Source(Protocol):
     """What is exported. Whatever is wrong with it ends it, and is its `problem`."""
 
     id: str
-    path: str  # where it is kept
+    journal: str  # where that is; "": there is none
     sent: Assigned | None  # to what, if it is a worker
     problem: str
 
@@ -51,7 +51,7 @@ class Journal:
 
     def __init__(self, run: Run, sent: Assigned | None = None) -> None:
         self.run, self.sent = run, sent
-        self.id, self.path = run.id, run.journal
+        self.id, self.journal = run.id, run.journal
         self.workers: list[Journal] = []
         self.problem = ""
 
@@ -79,7 +79,7 @@ class Journal:
 
     def merged(self) -> Iterator[tuple[str, Fact | Part]]:
         try:
-            with folding(self.path):
+            with folding(self.journal):
                 for told in MergedJournal(self.run).new():
                     yield told.run.id, told.fact
                     if isinstance(told.fact, Launching):

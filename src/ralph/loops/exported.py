@@ -8,6 +8,8 @@ decision keeps no time: it gets that of the transcript's line in which the agent
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ralph.errors import StateError
+from ralph.export.lines import iso
 from ralph.export.parts import Closed, Gap, Opened, Part
 from ralph.export.transcript import DIALECT, Transcript
 from ralph.kernel.facts import Assigned, Began, Decided, Ended, Fact, Launching, Settled, Started
@@ -25,16 +27,23 @@ _OPEN_END = "nobody knows when the loop ended: what the session did afterwards m
 
 
 class SessionSource:
-    """A loop as it is now, and its session for as long as it was the loop's."""
+    """A loop as it is now, and its session for as long as it was the loop's. StateError where its
+    times are none."""
 
     sent: Assigned | None = None
     workers: ClassVar[tuple["SessionSource", ...]] = ()
-    problem = ""
+    journal = problem = ""
 
     def __init__(self, loop: SessionLoop) -> None:
-        self.id, self.path, self._loop = loop.session, loop.transcript, loop
+        self.id, self._loop = loop.session, loop
+        try:
+            iso(loop.started), iso(loop.since)
+        except (OSError, OverflowError, ValueError) as error:
+            raise StateError(
+                f"the loop of session {loop.session} has odd times: {error}"
+            ) from error
         self._now = 0.0  # the time up to which it is told
-        self._held: dict[int, Decision] = {}  # that are not told yet, by their iterations
+        self._held: dict[int, Decision] = {}  # not told yet, by the number of the stop
 
     def merged(self) -> Iterator[tuple[str, Fact | Part]]:
         return ((self.id, told) for told in self.told())
@@ -42,7 +51,8 @@ class SessionSource:
     def told(self) -> Iterator[Fact | Part]:
         loop, number = self._loop, 0
         self._now, last = loop.started, self._last
-        self._held = {each.iteration: each for each in loop.decisions if each is not last}
+        held = loop.decisions[:-1] if last else loop.decisions
+        self._held = dict(enumerate(held, int(loop.iteration) - len(held)))
         prompt, until = opening(loop.wish, loop.session), loop.since if last else None
         with Transcript(loop.transcript, loop.wish.task, loop.started, until) as transcript:
             agent = transcript.host
@@ -51,7 +61,7 @@ class SessionSource:
                 stretch = transcript.stretch()
                 yield Began(self._now, number + 1, Assignment("loop"))
                 launch = Launching(
-                    self._now, Role.WORK, DIALECT, self.path, agent=agent, model=stretch.model
+                    self._now, Role.WORK, DIALECT, loop.transcript, agent=agent, model=stretch.model
                 )
                 yield launch
                 began, self._now = self._now, max(self._now, stretch.time)
@@ -82,7 +92,7 @@ class SessionSource:
         """What nobody knows of the loop."""
         if self._held:
             stops = counted(len(self._held), "held stop")
-            yield f"where {stops} belongs is not in the transcript: told behind it"
+            yield f"not found in the transcript, and told behind it: {stops}"
         if not self._loop.running and self._last is None:
             yield _OPEN_END
 
@@ -101,7 +111,7 @@ class SessionSource:
         stop = Stop(reason, loop.why or loop.status)
         self._now = max(self._now, loop.since)
         if (last := self._last) is not None:
-            yield self._decided(last, Accept((last.reason,)) if last.accepted else stop)
+            yield self._decided(last, Accept((str(last.reason),)) if last.accepted else stop)
         yield Settled(self._now, stop)
 
     def _decided(self, decision: Decision, verdict: Verdict) -> Decided:
@@ -111,6 +121,6 @@ class SessionSource:
             Boundary.STOPPING,
             verdict,
             findings,
-            notes=(decision.reason,),
+            notes=(str(decision.reason),),
             rule=decision.rule,
         )
