@@ -40,8 +40,8 @@ USED = {"input_tokens": 10, "output_tokens": 1}
 def line(kind: str, after: float, content: object, **more: object) -> dict[str, object]:
     """A line of a transcript, so many seconds after the loop began."""
     time = datetime.fromtimestamp(BEGAN + after, UTC).isoformat(timespec="milliseconds")
-    answer = {name: more.pop(name) for name in ("id", "usage") if name in more}
-    message: dict[str, object] = {"content": content, **answer}
+    message = {"content": content}
+    message |= {name: more.pop(name) for name in {"id", "usage"} & {*more}}
     return {"type": kind, "timestamp": time, "message": message, **more}
 
 
