@@ -45,10 +45,11 @@ def under_way(workspace: Path, *turns: dict[str, Any]) -> Running:
 def test_a_run_is_started_and_seen_to_its_end(workspace: Path, client: McpClient) -> None:
     agent = prepare(workspace, {"text": "Not yet."}, {"response": "DONE"})
     assert client.call("status")["runs"] == []
-    run = client.call("start", prompt="--Do it", max_iterations=4, max_cost=2.5)["run"]
+    run = client.call("start", prompt="--Do it", max_iterations=4, max_cost=12345.675)["run"]
     told = client.call("wait", seconds=60)
     assert (told["returned"], told["state"], told["run"]) == ("ended", "completed", run)
     assert (told["iteration"], told["max_iterations"]) == (2, 4)
+    assert told["limits"]["cost_usd"] == 12345.675
     assert "report" in told["next"]
     assert calls(agent)[0]["prompt"].startswith("--Do it")
     assert client.call("status", run=run[-4:])["why"] == "nothing is left to do"
@@ -74,13 +75,17 @@ def test_a_run_is_started_and_seen_to_its_end(workspace: Path, client: McpClient
         ({"prompt": "x", "directory": ".."}, "is outside"),
         ({"prompt": "x", "directory": "out"}, "is outside"),
         ({"prompt": "x", "directory": "none"}, "there is no directory"),
-        ({"prompt": "x\0y"}, "cannot be passed on"),
+        ({"prompt": "x\0y"}, "holds a NUL character"),
+        ({"prompt": "x", "directory": "in\0"}, "holds a NUL character"),
+        ({"prompt": "x", "directory": "linked"}, "is outside"),
     ],
 )
 def test_what_cannot_be_started_is_said(
     workspace: Path, client: McpClient, wish: dict[str, object], words: str
 ) -> None:
     (workspace / "out").symlink_to(workspace.parent)
+    (workspace / "linked").mkdir()
+    (workspace / "linked/.ralph").symlink_to(workspace.parent)
     assert words in client.refused("start", **wish)
 
 
@@ -270,6 +275,22 @@ def test_tasks_are_added_and_listed_in_parts(
     assert "T-7" in client.refused("tasks_list", after="T-7")
     stored = [json.loads(s) for s in (workspace / ".ralph/tasks.jsonl").read_text().splitlines()]
     assert stored[0]["completion"] == {"type": "test_passing", "command": "make"}
+
+
+def test_tasks_that_are_kept_outside_the_root_are_not_told(workspace: Path) -> None:
+    inside = workspace / "in"
+    inside.mkdir()
+    (workspace / ".ralph").mkdir()
+    asking = {"id": "T-1", "title": "x", "status": "blocked", "question": "Red?"}
+    (workspace / ".ralph/tasks.jsonl").write_text(json.dumps(asking))
+    (inside / ".ralph").symlink_to(workspace / ".ralph")
+    with McpClient(str(inside)) as client:
+        assert client.call("questions")["questions"] == []
+        for tool, wish in {"tasks_list": {}, "tasks_add": {"title": "x"}}.items():
+            assert f"{workspace}/.ralph is outside" in client.refused(tool, **wish)
+    with McpClient(str(workspace)) as client:
+        assert [each["task"] for each in client.call("questions")["questions"]] == ["T-1"]
+        assert client.call("tasks_list", directory="in")["tasks"][0]["id"] == "T-1"
 
 
 def test_what_the_environment_calls_secret_is_told_to_nobody(workspace: Path) -> None:

@@ -37,7 +37,8 @@ def asked(scope: Scope) -> Iterator[AskedQuestion]:
     """The open questions below the root: of tasks, and of last runs that have none."""
     for place in scope.places():
         runs = runs_of(place.project)
-        tasks = TaskFile(place.workspace).read().backlog.tasks
+        elsewhere = scope.outside(place.workspace)
+        tasks = () if elsewhere else TaskFile(place.workspace).read().backlog.tasks
         open_ones = list(filter(is_asking, tasks))
         by = next((run.id for run in runs if _has_tasks(run)), "") if open_ones else ""
         for task in open_ones:
