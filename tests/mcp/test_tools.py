@@ -174,6 +174,8 @@ def test_a_run_is_steered_and_the_journal_says_by_whom(workspace: Path, client: 
     assert "pauses before its next turn" in client.call("pause")["told"]
     (workspace / "go").touch()
     soon(lambda: client.call("wait", seconds=0)["state"] == "paused")
+    said = client.result(client.begin("wait", seconds=0))["content"][0]["text"]
+    assert "has not ended: paused for" in said
     assert "its limits stay" in client.refused("resume", max_iterations="+3")
     (workspace / "go").unlink()
     assert "goes on" in client.call("resume")["told"]

@@ -75,8 +75,9 @@ def questions(scope: Scope, wish: tools.QuestionsInput) -> ToolAnswer:
         )
         for each in found[:_MOST_QUESTIONS]
     ]
-    after = "`answer` each, or ask the person you work for."
-    after = after if told else "`wait` for a run that goes on, or `status`."
+    after = "`wait` for a run that goes on, or `status`."
+    if told:
+        after = "`answer` each, or ask the person you work for."
     data = {"questions": told, "more": len(found) - len(told), "next": after}
     lines = [f"{each.task or each.run}: {cut(each.text)}" for each in found[:_MOST_QUESTIONS]]
     lines += [f"and {data['more']} more"] if data["more"] else []
