@@ -217,6 +217,16 @@ def test_a_log_is_told_once_over_any_number_of_servers(
         assert found == lines
 
 
+def test_the_log_of_a_run_whose_journal_was_changed_says_so(
+    workspace: Path, client: McpClient
+) -> None:
+    prepare(workspace, {"response": "DONE"})
+    assert ralph("run", "-p", "Do it").code == 0
+    (journal,) = journals()
+    journal.write_text(journal.read_text().replace('"began"', '"begun"'))
+    assert "was changed after it was written" in client.call("log")["lines"][-1]
+
+
 def test_runs_elsewhere_are_neither_shown_nor_steered(workspace: Path) -> None:
     inside, link = workspace / "in", workspace.parent / "link"
     inside.mkdir()

@@ -12,6 +12,7 @@ from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, the_run
 from ralph.errors import StateError, failing
 from ralph.export.reading import Journal
+from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import replacing, state_root
 from ralph.journal.runs import Run, find_run
 from ralph.runner.showing.recaps import beside_of
@@ -55,13 +56,13 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
 
     RUN is a run's id or any part of it that only one run has, a worker's too.
     Exit codes: 0; 1 the journal was changed, or a collector rejected spans;
-    2 no such run, or it cannot be written or sent.
+    2 no such run, or it cannot be read, written or sent.
     """
     chosen = kind or ("otlp" if (output or "").endswith((".otlp", ".otlp.json")) else "atif")
     if content and chosen != "otlp":
         raise click.UsageError(f"--content is for --format otlp: {chosen} has it all.")
     found = find_run(state_root(os.environ), current_directory(), run, "export", workers=True)
-    _refuse_empty(found)
+    _refuse_unreadable(found)
     beside_of(found, os.environ)  # the secrets in its settings are known from here on
     journal = Journal(found)
     words = content or os.environ.get(_CONTENT, "").strip().lower() == "true"
@@ -87,15 +88,16 @@ def _write(kind: str, journal: Journal, write: Write, *, content: bool) -> None:
         write_atif(journal, write)
 
 
-def _refuse_empty(run: Run) -> None:
-    """Refuse a run that has left nothing to tell."""
+def _refuse_unreadable(run: Run) -> None:
+    """Refuse a run of which nothing can be told, before a file is replaced by that."""
+    remedy = "Others: ralph status --all"
     try:
-        os.lstat(run.journal)
+        open_regular(run.journal).close()
     except FileNotFoundError as error:
         message = f"run {run.id} has no journal: it has not begun, or ended before"
-        raise StateError(message, "Others: ralph status --all") from error
-    except OSError:
-        pass  # whoever reads it will say why that cannot be
+        raise StateError(message, remedy) from error
+    except OSError as error:
+        raise StateError(f"cannot read {run.journal}: {error.strerror}", remedy) from error
 
 
 def _written(tell: Callable[[Write], None], output: str | None) -> None:
