@@ -15,8 +15,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 ORDER = (
     *("errors", "text", "kernel", "guard", "review", "files", "processes", "agents", "journal"),
     *("git", "settings", "gates", "sandbox", "notify", "forge", "formats", "hosts", "ui", "export"),
-    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "doctor"),
-    *("testing", "cli", "__init__", "__main__"),
+    *("runner", "fleet", "loops", "hooks", "web", "watch", "mcp", "own_agent", "acp"),
+    *("doctor", "evaluation", "testing", "cli", "__init__", "__main__"),
 )
 PURE_ROOMS = (
     "errors",
@@ -29,7 +29,7 @@ PURE_ROOMS = (
 )
 PURE_NAMES = ("policy", "rules", "prompt")  # of every loop
 PURE_MODULES = (
-    *("agents.login", "agents.prices", "files.json_edit", "gates.secret_files"),
+    *("agents.login", "agents.prices", "files.digest", "files.json_edit", "gates.secret_files"),
     *("git.uncommitted_text", "hosts.settings_edit", "hosts.stop_cap", "journal.codec"),
     *("journal.life", "journal.spending", "journal.forecast", "doctor.checks", "sandbox.profile"),
     *("loops.backlog.actions", "loops.backlog.anomalies", "loops.backlog.learning"),
@@ -38,16 +38,19 @@ PURE_MODULES = (
         "loops.backlog.outcome",
         "loops.backlog.parallel.budget",
         "loops.backlog.planning.proposal",
+        "loops.session.judged",
         "loops.session.state",
         "loops.session.words",
     ),
     *("loops.supervise.bus_format", "ui.attempt_words", "ui.recap.values", "ui.recap.words"),
     *("ui.recap.chapter", "ui.recap.items", "ui.recap.tables", "ui.recap.beside"),
+    "acp.talk",
     *("own_agent.talk", "own_agent.window", "own_agent.words"),
     *("fleet.executors.following", "fleet.lease", "fleet.messages", "fleet.port"),
     *("loops.backlog.parallel.train", "forge.answers", "forge.judging", "forge.port"),
     *("export.lines", "export.parts", "export.steps", "web.security"),
     *("mcp.jsonrpc", "mcp.protocol", "mcp.tools"),
+    *("evaluation.statistics", "evaluation.verdict", "evaluation.trials", "evaluation.standings"),
 )
 # What reads a clock, a file, the environment, chance or the network.
 IMPURE = frozenset(
@@ -58,8 +61,10 @@ IMPURE = frozenset(
 # Whose modules, and all that these reach, are standard library: hosts start them anew each time.
 LEAN = ("hooks", "hosts", "loops.session")
 PACKAGES = {  # what may be imported beside the standard library
+    "acp": ("msgspec",),
     "agents": ("genai_prices", "msgspec"),
     "cli": ("click", "msgspec"),
+    "evaluation": ("msgspec",),
     "export": ("msgspec",),
     "files": ("yaml",),
     "fleet": ("dask", "distributed", "msgspec"),

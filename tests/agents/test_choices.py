@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ralph.agents.clis import CLIS, Choice, Request
-from ralph.agents.kinds import KINDS, value_in, without
+from ralph.agents.kinds import KINDS, is_path_from, value_in, without
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 
@@ -203,3 +203,24 @@ def test_grants_are_taken_out_with_all_their_values(
     arguments: tuple[str, ...], kept: tuple[str, ...]
 ) -> None:
     assert without(arguments, ("-s",), ("--yolo",), ("--allowed",)) == kept
+
+
+@pytest.mark.parametrize(
+    ("command", "is_path"),
+    [
+        ("./agent.sh", True),
+        ("bin/agent --fast", True),
+        ("my tools/agent", True),  # it is there
+        ("python3 ./agent.py", False),
+        ("sh -c 'echo /tmp'", False),
+        ("/usr/bin/agent", False),
+        ("agent", False),
+        ("builtin ./more", False),
+    ],
+)
+def test_a_path_among_the_arguments_makes_no_path_of_a_command(
+    tmp_path: Path, command: str, is_path: bool
+) -> None:
+    (tmp_path / "my tools").mkdir()
+    (tmp_path / "my tools" / "agent").touch()
+    assert is_path_from(str(tmp_path), command) is is_path

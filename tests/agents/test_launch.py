@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from ralph.agents.clis import ARGUMENT_LIMIT, CLIS, Launch, Request
-from ralph.agents.kinds import FOUND_BY_ITSELF, KINDS, as_bytes, find_command, kind_of, split_flags
+from ralph.agents.kinds import (
+    FOUND_BY_ITSELF,
+    KINDS,
+    Command,
+    account_of,
+    as_bytes,
+    find_command,
+    kind_of,
+    split_flags,
+)
+from ralph.agents.own import call_of
 from ralph.errors import ConfigError
 
 NEW_CODEX = "Options: -s, --sandbox <MODE>"
@@ -267,14 +277,49 @@ def test_the_kind_is_the_name_of_the_command_unless_settings_say_otherwise(
     command: str, override: str | None, kind: str
 ) -> None:
     """ADR 15: "Kind = basename of the command, lower case, `agent.kind` overrides"."""
-    assert kind_of(command, override) == kind
+    assert kind_of((command,), override) == kind
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "account"),
+    [
+        ("goose acp", "acp", "goose"),
+        ("gemini --acp", "acp", "gemini"),
+        ("gemini --experimental-acp", "acp", "gemini"),
+        ("droid exec --output-format acp", "acp", "text"),
+        ("/opt/vibe-acp", "acp", "text"),
+        ("claude-agent-acp", "acp", "claude"),
+        ("npx -y @agentclientprotocol/codex-acp@2.6.0", "acp", "codex"),
+        ("npx @google/gemini-cli --acp", "acp", "text"),
+        ("goose", "goose", "goose"),
+        ("claude", "claude", "claude"),
+        ("npx mine", "text", "text"),
+    ],
+)
+def test_a_command_shows_that_it_speaks_acp(words: str, kind: str, account: str) -> None:
+    """ADR 53: and whose login, keys and hosts it uses."""
+    command = tuple(words.split())
+    assert (kind_of(command), account_of(kind, command)) == (kind, account)
+
+
+def test_an_agent_that_speaks_acp_is_called_by_a_client_of_ours() -> None:
+    request = Request(("goose", "acp"), "-x do it", flags=("--debug",), model="m", stream=False)
+    launch = CLIS["acp"].launch(request)
+    client = call_of("ralph.acp.program")
+    assert launch.argv == (*client, "--model", "m", "--", "goose", "acp", "--debug")
+    assert (launch.stdin, launch.dialect) == (b"-x do it", "acp")
+    words = CLIS["acp"].launch(Request(("goose", "acp"), "x", tools=False)).argv
+    assert words == (*client, "--no-tools", "--", "goose", "acp")
+    for way, problem in (("arg", "by the protocol"), ("file", "does not read its prompt")):
+        with pytest.raises(ConfigError, match=problem):
+            CLIS["acp"].launch(Request(("goose", "acp"), "x", prompt_via=way))
 
 
 def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ConfigError, match="unknown kind 'gpt'") as caught:
-        kind_of("claude", "gpt")
+        kind_of(("claude",), "gpt")
     assert (
-        "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, text"
+        "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, ralph-agent, acp, text"
         in (caught.value.remedy)
     )
 
@@ -307,10 +352,12 @@ def bin_directory(tmp_path: Path) -> Path:
         ("amp", ("amp",)),
         ("npx claude --yes", ("npx", "claude", "--yes")),
         ("with blank", ("with blank",)),
+        (("with blank", "a b", "'"), ("with blank", "a b", "'")),
+        (("amp",), ("amp",)),
     ],
 )
 def test_a_command_is_found(
-    bin_directory: Path, command: str | None, expected: tuple[str, ...]
+    bin_directory: Path, command: Command | None, expected: tuple[str, ...]
 ) -> None:
     """ADR 15: neither settings nor `--agent`: the first known agent on PATH."""
     assert find_command(command, {"PATH": str(bin_directory)}) == expected
@@ -320,7 +367,10 @@ def test_a_command_is_found(
     ("command", "problem", "remedy"),
     [
         ("nosuch", "'nosuch' was not found", "Check --agent or agent.command, and PATH."),
+        (("nosuch", "acp"), "'nosuch' was not found", "PATH"),
         ("no such thing", "'no such thing' was not found", "PATH"),
+        ("goose acp", "'goose acp' was not found", "Install goose, or check PATH."),
+        ("claude -c", "was not found", "Install claude: npm install"),
         ("half 'a quote", "was not found", "PATH"),
         ("./folder", "'./folder' is a directory", "Name the program itself"),
         ("./notes.txt", "'./notes.txt' is not executable", "chmod +x ./notes.txt"),
@@ -330,7 +380,7 @@ def test_a_command_is_found(
 def test_a_command_that_cannot_be_used_is_refused_with_the_reason(
     bin_directory: Path,
     monkeypatch: pytest.MonkeyPatch,
-    command: str,
+    command: Command,
     problem: str,
     remedy: str,
 ) -> None:

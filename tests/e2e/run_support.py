@@ -16,7 +16,10 @@ import pytest
 from kits.fork_server import Process, run, started
 from ralph.cli.main import run_command_line
 from ralph.journal.journal import read_journal
+from ralph.journal.runs import CopiedRun
 from ralph.kernel.facts import Ended, Fact
+from ralph.runner.again.judged import judged_again
+from ralph.runner.again.words import Tally
 from ralph.testing.scripted_agent.install import calls, install_agent
 
 RALPH = (sys.executable, "-m", "ralph")
@@ -142,6 +145,18 @@ def facts() -> list[Fact]:
     """The facts of the only run; reading them proves that the chain is whole."""
     (journal,) = journals()
     return read_journal(str(journal))[0]
+
+
+def assert_replays() -> None:
+    """Each run of the test, judged again by the same rules, shows no difference (ADR 55)."""
+    for journal in journals():
+        if journal.parent.is_symlink():  # to a supervised task's
+            continue
+        tally, place = Tally(), str(journal.parent)
+        for retold in judged_again(CopiedRun(journal.parent.name, str(journal), place=place)):
+            tally.add(retold)
+        assert not tally.differing, "\n".join(tally.lines())
+        assert tally.verdicts, "nothing was judged"
 
 
 def turns() -> list[Ended]:

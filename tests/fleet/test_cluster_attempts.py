@@ -94,6 +94,7 @@ def only_worker(address: str) -> Json:
     return found
 
 
+@pytest.mark.slow
 def test_a_drained_worker_finishes_and_then_leaves(up: Up, run: Run) -> None:
     (attempt,) = only_worker(up.address)["attempts"]
     assert (attempt["task"], attempt["attempt"]) == ("T-001", 1)
@@ -131,6 +132,7 @@ def test_no_agent_outlives_its_worker(up: Up, run: Run) -> None:
     until(run.no_agent)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_its_fleet_is_by_now(tmp_path: Path, up: Up, repo: Path) -> None:
     """Another `ralph fleet up` has another address."""
     (repo / ".ralph").mkdir(exist_ok=True)

@@ -101,6 +101,7 @@ def test_what_people_read_who_are_not_of_the_team(up: Up, place: Path) -> None:
     assert "ralph fleet doctor" not in ill.stdout, "they have typed that"
 
 
+@pytest.mark.slow
 def test_tls_where_nobody_speaks_it(place: Path, tmp_path: Path) -> None:
     plain = Up(tmp_path / "said").address.replace("tcp", "tls")
     for words in (("status", "--fleet"), ("worker", "--scheduler")):
@@ -130,6 +131,7 @@ def test_certificates_that_are_over(place: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_doctor_sees_the_certificates(up: Up, place: Path, repo: Path) -> None:
     done = ralph(
         "fleet", "doctor", "--fleet", up.address, "--tls", str(place / "ours"), "-C", str(repo)

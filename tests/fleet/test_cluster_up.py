@@ -76,6 +76,7 @@ def test_nothing_outlives_a_kill(tmp_path: Path, whom: str) -> None:
     assert again.end() == 0
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_is_back_at_its_port(tmp_path: Path) -> None:
     up = Up(tmp_path / "said")
     scheduler, *others = up.members()

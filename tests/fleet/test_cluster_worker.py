@@ -105,6 +105,7 @@ def test_a_worker_of_another_version_is_marked() -> None:
     assert "from here" not in shown(__version__)
 
 
+@pytest.mark.slow
 def test_nobody_is_there_to_ask_whether_all_are_drained(tmp_path: Path) -> None:
     up = Up(tmp_path / "said")
     done = ralph("fleet", "drain", "--fleet", up.address, stdin="")
@@ -141,6 +142,7 @@ def test_no_address_without_tls_but_this_machine(words: tuple[str, ...]) -> None
     assert "tls://192.0.2.1:8786" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_fleet_on_ipv6(tmp_path: Path) -> None:
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")
@@ -163,6 +165,7 @@ def test_no_scheduler_for_others_without_tls() -> None:
     assert "--tls DIR" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_doctor_looks_from_here_and_from_there(tmp_path: Path, repo: Path) -> None:
     up = Up(tmp_path / "said")
     (repo / ".ralph").mkdir()
@@ -222,6 +225,7 @@ def test_a_worker_of_a_deployer(tmp_path: Path) -> None:
         (("--host", "127.0.0.1"), "http://0.0.0.0"),
     ],
 )
+@pytest.mark.slow
 def test_a_deployers_worker_that_is_open_for_all(
     tmp_path: Path, flags: tuple[str, ...], way: str
 ) -> None:

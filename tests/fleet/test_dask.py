@@ -42,6 +42,7 @@ def bench(cluster: Cluster, tmp_path: Path) -> Bench:
     return Bench(lambda: DaskExecutor(cluster.address), str(tmp_path), lease=2.0)
 
 
+@pytest.mark.slow
 def test_an_attempt_of_a_lost_worker_is_not_begun_again(cluster: Cluster, bench: Bench) -> None:
     steps: list[Step] = [{"deaf": True}, {"launch": "claude"}, {"sleep": 3.5}, {"done": "c1"}]
     with bench.executor() as executor:
@@ -60,6 +61,7 @@ def test_an_attempt_of_a_lost_worker_is_not_begun_again(cluster: Cluster, bench:
             assert whole(executor, executor.submit(job))[-1] == Done("c2")
 
 
+@pytest.mark.slow
 def test_a_lost_worker_that_comes_back_is_heard(cluster: Cluster, bench: Bench) -> None:
     with bench.executor() as executor:
         handle = executor.submit(bench.job({"launch": "claude"}, WORK))
@@ -104,6 +106,7 @@ def test_what_no_scheduler_comes_back_for_is_lost(cluster: Cluster, bench: Bench
         assert isinstance(whole(executor, waiting)[-1], Failed)
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_killed_is_followed_by_another(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -144,6 +147,7 @@ def test_what_nobody_has_any_more_waits_for_the_lease(cluster: Cluster, bench: B
         assert time.monotonic() - begun > bench.lease
 
 
+@pytest.mark.slow
 def test_a_machine_that_hangs_does_not_keep_others_waiting(cluster: Cluster, bench: Bench) -> None:
     cluster.signal(cluster.workers[0], signal.SIGSTOP)
     with bench.executor() as executor:
@@ -203,6 +207,7 @@ def test_a_worker_without_ralph_is_named(tmp_path: Path) -> None:
     assert not last.passes
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_ralph_is_given_nothing(tmp_path: Path) -> None:
     """It would refuse, and that ends a run which others could go on with."""
     with Cluster(tmp_path, workers=0) as cluster:

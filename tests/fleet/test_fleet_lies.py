@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from test_fleet_turns import ORDER, STREAM, World, machine, quiet, says, world
 
+from kits.thorough import dealt
 from kits.work_tree import git, work_of
 from ralph.fleet import trees
 from ralph.fleet.port import Beat, Done, Event, Failed, Job, Launched, Lost, Placed
@@ -126,7 +127,7 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", dealt(LIES, 3))
 def test_a_result_that_could_not_land_is_none(world: World, lie: Lie) -> None:
     """It is fenced, and another machine has its turn: nobody must find it again after a resume."""
     outside = world.there.parent / "outside"
@@ -140,7 +141,7 @@ def test_a_result_that_could_not_land_is_none(world: World, lie: Lie) -> None:
     assert not (outside.parent / "pwned").exists()
 
 
-@pytest.mark.parametrize("part", ["result.json", "list", "stream"])
+@pytest.mark.parametrize("part", dealt(["result.json", "list", "stream"], 1))
 def test_a_part_that_is_too_large_is_not_read(
     world: World, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

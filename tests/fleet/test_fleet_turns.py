@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.thorough import dealt
 from kits.work_tree import git, new_repository, work_of
 from ralph.agents.turn_files import NumberedFiles
 from ralph.fleet.coordinator.attempts import Errand
@@ -394,7 +395,7 @@ def test_what_is_no_result_is_ignored(world: World) -> None:
     assert world.fared()[:2] == [(1, "ignored"), (1, "failed")]
 
 
-@pytest.mark.parametrize("cost", [-1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("cost", dealt([-1.0, float("inf"), float("nan")], 1))
 def test_a_sum_that_cannot_be_added_counts_as_unknown(world: World, cost: float) -> None:
     world.machines = [machine(Turn(cost_usd=cost))]
     assert world.turns().take_turn(ORDER, quiet).cost_usd is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.attempts import RUN, Json, Site
+from kits.thorough import dealt
 from kits.work_tree import git
 from ralph.fleet.coordinator import hearing
 from ralph.fleet.machine.attempt import _PAUSES
@@ -94,6 +95,7 @@ def test_nothing_begins_before_it_is_granted(site: Site) -> None:
     assert not (site.home / ".cache").exists()
 
 
+@pytest.mark.slow
 def test_a_job_waits_for_its_grant(site: Site) -> None:
     with site.started(site.job()) as attempt:
         for _ in range(12):
@@ -104,7 +106,7 @@ def test_a_job_waits_for_its_grant(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\n", b"nonsense\n", b'{"job": {"version": 3}}\n', b"x" * 200_000]
+    "data", dealt([b"", b"\n", b"nonsense\n", b'{"job": {"version": 3}}\n', b"x" * 200_000], 1)
 )
 def test_what_is_no_job_is_told_in_one_line(site: Site, data: bytes) -> None:
     with site.started(None) as attempt:
@@ -122,7 +124,7 @@ def test_another_version_refuses(site: Site) -> None:
     assert told["passes"], "another machine may have it"
 
 
-@pytest.mark.parametrize("settings", ["[]", "{", '{"agent": {"flags": 3}}', "[" * 9000])
+@pytest.mark.parametrize("settings", dealt(["[]", "{", '{"agent": {"flags": 3}}', "[" * 9000], 1))
 def test_settings_that_cannot_be_read_are_hopeless(site: Site, settings: str) -> None:
     job = site.job()
     told = failed(site.made(type(job)(**{**vars_of(job), "settings": settings})))
@@ -140,6 +142,7 @@ def test_an_agent_that_is_not_there_is_named(site: Site) -> None:
     assert told["passes"]
 
 
+@pytest.mark.slow
 def test_the_service_may_fail_the_turn(site: Site) -> None:
     site.again({"error": {"status": 529, "message": "overloaded"}})
     job = site.job()
@@ -192,6 +195,7 @@ def test_a_cut_turn_comes_back(site: Site) -> None:
     assert site.files(site.found(job).work) == {"half": "done\n"}
 
 
+@pytest.mark.slow
 def test_an_agent_that_only_does_not_exit_after_its_result_has_ended(site: Site) -> None:
     site.again({"text": "ok", "cost": 0.5, "hang": 600})
     job = site.job()
@@ -206,6 +210,7 @@ def test_an_agent_that_only_does_not_exit_after_its_result_has_ended(site: Site)
     assert "after its result" in turn.why
 
 
+@pytest.mark.slow
 def test_a_push_goes_on_after_a_moment_without_the_remote(site: Site, tmp_path: Path) -> None:
     run = f"mv {site.remote.url} {tmp_path}/away; (sleep 1; mv {tmp_path}/away {site.remote.url}) &"
     site.again({"text": "ok", "spawn": [{"run": "true"}], "tools": [{"run": run + "sleep 0"}]})
@@ -239,6 +244,7 @@ def test_a_lease_that_ends_ends_it_all(site: Site) -> None:
     assert list(site.remote.at(job.ref).values()) == [job.order]
 
 
+@pytest.mark.slow
 def test_a_pulse_is_told_while_it_works(site: Site) -> None:
     site.again({"text": "ok", "tools": [{"run": "sleep 1.2"}]})
     with site.started(site.job()) as attempt:
@@ -258,6 +264,7 @@ def test_what_a_tool_prints_is_no_answer(site: Site) -> None:
     assert result == {"done": {"commit": site.found(job).commit}}
 
 
+@pytest.mark.slow
 def test_old_directories_go(site: Site) -> None:
     for number in range(60):
         path = site.runs / f"old-{number}"
@@ -269,6 +276,7 @@ def test_old_directories_go(site: Site) -> None:
     assert (site.runs / f"{RUN}-T-1.1" / "001.stream").is_file()
 
 
+@pytest.mark.slow
 def test_a_cache_that_nobody_used_for_long_goes(site: Site) -> None:
     old = site.home / ".cache" / "ralph" / "fleet" / "old-01234567"
     old.mkdir(parents=True)
@@ -298,6 +306,7 @@ def test_a_machine_without_git_says_so(site: Site) -> None:
     assert "Install git" in told["remedy"]
 
 
+@pytest.mark.slow
 def test_a_project_below_the_top_of_its_repository(site: Site) -> None:
     site.again({"text": "ok", "files": {"made.txt": "made\n"}})
     job = site.job(inside="a", task_list=b"{}\n")

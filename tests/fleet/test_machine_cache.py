@@ -58,6 +58,7 @@ def test_the_next_attempt_finds_what_git_ignores_and_nothing_else(site: Site) ->
         assert words not in said, said
 
 
+@pytest.mark.slow
 def test_a_tree_that_cannot_be_cleaned_is_made_anew(site: Site) -> None:
     run(
         site, "T-1", "rm -r a; mkdir -p build a/one/build; touch a/one/build/x; rm .git; mkdir .git"
@@ -105,6 +106,7 @@ def size(place: Path) -> int:
     return sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_of_no_use_is_made_anew(site: Site) -> None:
     run(site, "T-1", "true")
     for path in (site.cache / "repo.git" / "objects").rglob("*"):
@@ -152,6 +154,7 @@ def test_two_attempts_have_a_tree_each(site: Site, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_tree_whose_holder_was_killed_is_taken_over(site: Site, tmp_path: Path) -> None:
     site.again({"text": "ok", "files": {"half": "done\n"}, "tools": [{"run": "sleep 600"}]})
     with site.started(site.job("T-1")) as attempt:
@@ -227,6 +230,7 @@ def test_a_setup_that_fails_says_how(site: Site) -> None:
     run(site, "T-2", "true")
 
 
+@pytest.mark.slow
 def test_a_setup_that_was_cut_off_is_run_again(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "log"
     setup(site, f"echo begun >> {log}; sleep 600")

@@ -130,6 +130,7 @@ def test_a_hidden_credential_stays_hidden(site: Site) -> None:
 
 
 @needs_overlay
+@pytest.mark.slow
 def test_what_an_agent_changed_is_set_up_in_a_sandbox(site: Site, tmp_path: Path) -> None:
     """As a worker here would, on what is committed; the agent's own idea of it is contained."""
     site.settings = {**site.settings, "loop": {"setup": f"sh ./setup.sh; touch {tmp_path}/ran"}}
@@ -149,6 +150,7 @@ def test_what_an_agent_changed_is_set_up_in_a_sandbox(site: Site, tmp_path: Path
 
 @needs_overlay
 @pytest.mark.parametrize("how", dealt(["kill", "let_go", "lease"], 1))
+@pytest.mark.slow
 def test_nothing_of_a_sandbox_is_left(site: Site, how: str) -> None:
     seconds = f"87{os.getpid():07d}"
     plays(site, f"(env -i setsid sleep {seconds} &) ; touch started; sleep {seconds}")
@@ -240,6 +242,7 @@ def python_for_everybody(place: Path) -> str | None:
 
 @needs_overlay
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
+@pytest.mark.slow
 def test_an_ordinary_user_makes_attempts() -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)

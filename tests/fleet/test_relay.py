@@ -132,6 +132,7 @@ def test_the_stream_is_read_when_its_file_is_gone(machine: Machine, tmp_path: Pa
     assert len(relay.exchange(json.dumps({"key": job.key}))) < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_one_that_ignores_the_end_of_its_lease_is_killed_in_time(machine: Machine) -> None:
     job = machine.begin({"deaf": True}, {"spawn": 60}, {"launch": "x"}, WORK, lease=3.0)
     await_that(lambda: bool(machine.ask(job)["launched"]))

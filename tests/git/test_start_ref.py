@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.thorough import dealt
 from kits.work_tree import git, new_repository, work_of
 from ralph.git.checkpoint import start_ref as start_ref_module
 from ralph.git.checkpoint.start_ref import (
@@ -53,19 +54,22 @@ def test_files_index_and_stashes_are_kept(top: Path, kept: str) -> None:
 
 @pytest.mark.parametrize(
     ("lost", "is_lost"),
-    [
-        ("true", False),
-        ("git stash drop", True),
-        ("git stash clear", True),
-        ("rm new", True),
-        ("echo other > new", True),
-        ("rm linked", True),
-        ("ln -sf other linked", True),
-        ("git checkout b", True),
-        ("echo x > another", False),
-        ("git add new && git commit -q -m x -- new", False),
-        ("git reset -q", True),
-    ],
+    dealt(
+        [
+            ("true", False),
+            ("git stash drop", True),
+            ("git stash clear", True),
+            ("rm new", True),
+            ("echo other > new", True),
+            ("rm linked", True),
+            ("ln -sf other linked", True),
+            ("git checkout b", True),
+            ("echo x > another", False),
+            ("git add new && git commit -q -m x -- new", False),
+            ("git reset -q", True),
+        ],
+        4,
+    ),
 )
 def test_it_is_needed_while_something_of_it_is_gone(
     top: Path, kept: str, lost: str, *, is_lost: bool

@@ -577,7 +577,7 @@ def test_a_change_that_cancels_itself_is_nothing_to_commit(top: Path) -> None:
     assert work.commit("T-1: x", "T-1", since) == Committed(commit=since.head)
 
 
-@pytest.mark.parametrize("automatic", [True, False])
+@pytest.mark.parametrize("automatic", dealt([True, False], 1))
 def test_a_long_run_leaves_a_pack(top: Path, *, automatic: bool) -> None:
     """A task leaves half a dozen objects; whoever wants no help with them gets none."""
     if not automatic:

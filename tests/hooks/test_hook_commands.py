@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hook_support import RALPH, begin, event, listing, run, story
 
+from kits.thorough import dealt
 from ralph.cli.main import run_command_line
 from ralph.hosts.hosts import quickly
 from ralph.hosts.protocol import HOOKS, Malformed, event_of, module_of, parsed
@@ -52,7 +53,7 @@ def test_events_of_real_hosts_pass_where_nothing_is_on(
 
 @pytest.mark.parametrize("name", HOOKS)
 @pytest.mark.parametrize(
-    "raw", [b"", b"{", b"[]", b"\xff\xfe\0", b"[" * 100_000, b"x" * (17 << 20)]
+    "raw", dealt([b"", b"{", b"[]", b"\xff\xfe\0", b"[" * 100_000, b"x" * (17 << 20)], 2)
 )
 def test_what_is_no_event_is_let_go_with_a_reason(name: str, raw: bytes, tmp_path: Path) -> None:
     """ "Malformed stdin: exit 0, reason on stderr"; never exit 1, never a traceback."""

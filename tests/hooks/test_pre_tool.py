@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.thorough import dealt
 from ralph.hooks import pre_tool
 from ralph.hooks.pre_tool import choices, guarded, project_of, refusal
 
@@ -243,13 +244,16 @@ def test_an_endless_event_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "a;" * 190_000,
-        "echo " + "{a," * 60_000,
-        "awk '" + "system (" * 30_000 + "'",
-        "|".join(["cat"] * 90_000),
-        "x=" + "a" * 100_000 + "; echo ${x##*b}",
-    ],
+    dealt(
+        [
+            "a;" * 190_000,
+            "echo " + "{a," * 60_000,
+            "awk '" + "system (" * 30_000 + "'",
+            "|".join(["cat"] * 90_000),
+            "x=" + "a" * 100_000 + "; echo ${x##*b}",
+        ],
+        2,
+    ),
     ids=["commands", "braces", "awk", "pipes", "trimmed"],
 )
 def test_what_takes_too_long_is_refused(command: str, tmp_path: Path) -> None:

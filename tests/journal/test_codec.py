@@ -58,6 +58,7 @@ def test_what_a_line_looks_like() -> None:
         "final": False,
         "rule": "Objections",
         "tree": "",
+        "seen": None,
     }
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from engine_cases import SIGNALS, TASKS, TURNS, policies
+from engine_cases import BACKLOGS, SIGNALS, TASKS, TURNS, policies
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kits.histories import assert_same_again
 from kits.loop_fakes import FakeScm
 from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.case import Case
@@ -79,11 +80,12 @@ def worlds(draw: st.DrawFn) -> FakeWorld:
     return FakeWorld(Backlog(tuple(tasks)), Signals(), lambda: next(tree, "still"))
 
 
-@pytest.mark.parametrize("name", ["harness", "tasks", "supervise", "reviewed"])
+@pytest.mark.parametrize("name", ["harness", "relay", "tasks", "supervise", "reviewed"])
 @given(
     world=worlds(),
     turns=HISTORIES,
     signals=st.dictionaries(st.integers(1, 6), SIGNALS, max_size=2),
+    backlogs=st.dictionaries(st.integers(1, 6), BACKLOGS, max_size=3),
     fails_in=st.frozensets(st.integers(1, 6)),
 )
 def test_the_journal_is_the_state(
@@ -91,9 +93,10 @@ def test_the_journal_is_the_state(
     world: FakeWorld,
     turns: list[Turn | tuple[Turn, ...]],
     signals: dict[int, Signals],
+    backlogs: dict[int, Backlog],
     fails_in: frozenset[int],
 ) -> None:
-    """Issue 2: "replaying a journal gives the same state"."""
+    """Issue 2: "replaying a journal gives the same state". It gives the same verdicts, too."""
     if name == "supervise":
         world.tasks = Backlog((Task("a"),))
     journal, clock = MemoryJournal(), RestlessClock(tick=1.0, world=world)
@@ -103,10 +106,13 @@ def test_the_journal_is_the_state(
 
     def press(order: Order) -> None:
         world.asked = signals.get(len(agent.orders), world.asked)
+        if name != "supervise":
+            world.tasks = backlogs.get(len(agent.orders), world.tasks)
 
     agent.during = press
     stop = run(policy, fake_ports(agent, world, journal, clock)).stop
     assert replayed(journal).stop == stop
+    assert_same_again(policy, journal.facts)
 
 
 @given(turns=st.lists(TURNS, max_size=6), fails_in=st.frozensets(st.integers(0, 5)))

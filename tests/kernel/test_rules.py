@@ -17,7 +17,7 @@ from kits.cases import (
     opening,
     said,
 )
-from ralph.kernel.case import Case, decide
+from ralph.kernel.case import Case, decide, rule_name
 from ralph.kernel.contracts import PromiseTag, ResponseTag
 from ralph.kernel.events import Usage
 from ralph.kernel.findings import Finding
@@ -38,7 +38,6 @@ from ralph.kernel.rules import (
     paused,
     refused,
     release,
-    rule_name,
     unreadable,
     unstartable,
 )

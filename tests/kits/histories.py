@@ -1,13 +1,16 @@
 """Histories: turns in, facts out. A whole run on fakes, and what can be asked of it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ralph.journal.codec import decode_fact, encode
 from ralph.kernel.claims import find_claims
 from ralph.kernel.engine import run
 from ralph.kernel.events import Failure
 from ralph.kernel.facts import Began, Checked, Decided, Ended, Fact, Step
-from ralph.kernel.ports import Policy, Trees
+from ralph.kernel.judging import Judge
+from ralph.kernel.ports import Policy, TodaysRules, Trees
 from ralph.kernel.state import NEW, RunState, replay
 from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.verdict import Boundary, Stop, Verdict
@@ -83,7 +86,22 @@ def play(
     journal = MemoryJournal(killed_after=ENDLESS)
     stop = run(policy, fake_ports(agent, world, journal, clock, trees), state).stop
     assert stop is not None
+    assert_same_again(policy, journal.facts, state)
     return Played(stop, journal.facts, agent, world, clock)
+
+
+def assert_same_again(
+    policy: Policy, facts: Sequence[Fact], state: RunState = NEW, *beyond: str
+) -> None:
+    """Facts tell enough to judge each verdict again (ADR 55): the same policy gives it once more.
+    Rules that look `beyond` them are not asked."""
+    rules = TodaysRules(policy, dict.fromkeys(beyond, "beyond"))
+    judge = Judge(lambda _fact, _state: rules, rules, state)
+    for fact in facts:
+        as_stored = decode_fact(json.loads(json.dumps(encode(fact))))
+        judged = judge.take(as_stored)
+        assert judged is None or not judged.differs, judged
+        assert judged is None or judged.unjudged in ("", "beyond"), judged
 
 
 def said(text: str, tools: int = 1, cost: float | None = None) -> Turn:

@@ -187,6 +187,7 @@ def test_where_a_keeper_cannot_work_none_is_tried(monkeypatch: pytest.MonkeyPatc
         assert not isinstance(starter, Keeper)
 
 
+@pytest.mark.slow
 def test_a_stopped_keeper_is_noticed_when_its_child_has_ended() -> None:
     """Also without anybody asking to end it: `kill -STOP $PPID; exit`."""
     script = textwrap.dedent(

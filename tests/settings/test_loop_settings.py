@@ -63,6 +63,7 @@ def test_secrets_are_neither_copied_nor_told(example: Example, secret: str) -> N
         ("ralph.yml", "cli: {backend: claude, args: ['--api-key', 'abc']}"),
         ("ralph.yml", "cli: {backend: claude, args: ['--auth-token=abc']}"),
         ("ralph.yml", "cli: {backend: custom, command: 'agent --password abc'}"),
+        ("ralph.yml", "cli: {backend: custom, command: [agent, --password, abc]}"),
         (".ralphy/config.yaml", "commands: {test: 'KEY=sk-ant-abcdefghijklmnopqrstuvwxyz make'}"),
         (".ralph/settings.json", '{"agent": {"env": {"set": {"A": "abc"}}}}'),
         (".ralph/settings.json", '{"notify": {"urls": ["mailto://me:abc@x"]}}'),
@@ -72,6 +73,11 @@ def test_what_looks_like_a_secret_is_not_copied(name: str, text: str) -> None:
     found = read(name, text)
     assert "abc" not in repr(found)
     assert any("secret" in words for words in found.lost)
+
+
+def test_a_command_may_be_a_list_of_words() -> None:
+    found = read("ralph.yml", "cli: {backend: custom, command: [goose, acp]}")
+    assert found.settings["agent"]["command"] == ["goose", "acp"]
 
 
 def test_nothing_in_a_ralphrc_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,7 @@ def test_a_killed_run_is_noticed(workspace: Path) -> None:
     watch(scene, the_run())
 
 
+@pytest.mark.slow
 def test_the_log_is_searched_and_filtered_and_resized(workspace: Path) -> None:
     long = "It is a long story about a parser that nobody understood. " * 3
     tools = [

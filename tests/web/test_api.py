@@ -110,6 +110,7 @@ def assert_windows(server: WebServer, run: str, log: dict[str, Any]) -> None:
     assert days["total"] == sum(line["kind"] in ("day", "good") for line in log["lines"])
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_back_goes_on_where_it_was(workspace: Path, server: WebServer) -> None:
     agent = prepare(workspace, {"text": "First."}, PATIENT, {"text": "Last.", "response": "DONE"})
     running = Running(workspace, "-p", "Do it")
@@ -156,6 +157,7 @@ def test_a_killed_run_is_noticed_by_all_who_look(workspace: Path, server: WebSer
     assert read_journal(str(journal))[0]
 
 
+@pytest.mark.slow
 def test_controls_are_journaled_with_their_origin(workspace: Path, server: WebServer) -> None:
     more = {"text": "Heard.", "tools": [{"name": "Bash", "run": "sleep 60"}]}
     agent = prepare(workspace, PATIENT, more)

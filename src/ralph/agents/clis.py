@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
+from ralph.agents.acp import ACP
 from ralph.agents.kinds import as_bytes, value_in, without
-from ralph.agents.own import others, program
+from ralph.agents.own import call_of, others, program
 from ralph.agents.providers import KEYS, OWN, default_model, model_of
 from ralph.errors import ConfigError
 from ralph.kernel.value import value
@@ -345,6 +346,18 @@ def _own(request: Request) -> Launch:
     return _prompted(request, argv, request.dialect(OWN), "-p")
 
 
+def _acp(request: Request) -> Launch:
+    """A client of ours, which starts the agent and takes the turn with it. There is no text mode:
+    without the protocol it says nothing."""
+    if request.prompt_via == "arg":
+        message = "agent.promptVia: an agent that speaks ACP gets its prompt by the protocol"
+        raise ConfigError(message, "Leave it out.")
+    argv = [*call_of("ralph.acp.program"), *request.model_by("--model")]
+    argv += [] if request.tools else ["--no-tools"]
+    words = (*argv, "--", *request.command, *request.flags)
+    return Launch(words, ACP, as_bytes(request.prompt))
+
+
 def _text(request: Request) -> Launch:
     """The prompt is the last argument, or as `agent.promptVia` says; there may be none."""
     argv = (*request.command, *request.flags)
@@ -453,6 +466,15 @@ _ALL = (
         reports="tokens",
         tested=True,
         one_provider=True,  # that of its model
+    ),
+    Cli(
+        ACP,
+        _acp,
+        "Its requests are answered by the guard; what that refuses, guard.allow lets pass.",
+        "Log in with the agent's own command, or set the key that it takes; then run again.",
+        model_flags=(_MODEL,),
+        reports="tokens",
+        tested=True,
     ),
     Cli(
         "text",

@@ -1,16 +1,19 @@
 """Agents by their commands: the kinds that are known, how one is found, and its own arguments."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ralph.agents.acp import ACCOUNTS, ACP, program_name, speaks_acp
 from ralph.agents.own import BUILTIN, BY_KEY, own_words
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.processes.which import which
 
+Command = str | tuple[str, ...]  # as people give it: a line, or its words
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
-KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN, "text")
+PROGRAMS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", OWN)
+KINDS = (*PROGRAMS, ACP, "text")
 INSTALLED_BY = {
     "claude": "npm install -g @anthropic-ai/claude-code",
     "codex": "npm install -g @openai/codex",
@@ -20,9 +23,10 @@ INSTALLED_BY = {
 }
 
 
-def kind_of(command: str, override: str | None = None) -> str:
-    """The basename in lower case, unless settings say otherwise; unknown ones speak text."""
-    kind = override or os.path.basename(command).lower()
+def kind_of(command: Sequence[str], override: str | None = None) -> str:
+    """The basename in lower case, unless settings say otherwise, or its words that it speaks ACP;
+    unknown ones speak text."""
+    kind = override or (ACP if speaks_acp(command) else os.path.basename(command[0]).lower())
     if override and override not in KINDS:
         raise ConfigError(
             f"agent.kind: unknown kind {override!r}", f"Known kinds: {', '.join(KINDS)}."
@@ -30,13 +34,23 @@ def kind_of(command: str, override: str | None = None) -> str:
     return kind if kind in KINDS else "text"
 
 
-def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+def account_of(kind: str, command: Sequence[str]) -> str:
+    """The kind whose login, keys and hosts an agent uses: its own, unless it is driven by ACP. Then
+    the name of its program tells; "text" where none does."""
+    if kind != ACP:
+        return kind
+    names = [program_name(word) for word in command if not word.startswith("-")]
+    known = (ACCOUNTS.get(name, name) for name in names if name != ACP)
+    return next((name for name in known if name in KINDS), "text")
+
+
+def find_command(command: Command | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as an argument vector whose first item is an executable that exists, or our own
-    agent. `npx claude` is two words; a path with a blank in it is one."""
+    agent. `npx claude` is two words; a path with a blank in it is one, and so is each of a list."""
     if found := installed(command, environ):
         return found
     if command is not None:
-        raise unusable(command, environ)
+        raise unusable(command if isinstance(command, str) else command[0], environ)
     other = "Or name another: --agent COMMAND. To see a run without any: ralph demo"
     raise ConfigError(
         f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
@@ -44,9 +58,12 @@ def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, 
     )
 
 
-def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+def installed(command: Command | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The same; () if it is not there, or without a command, if no known agent is, and no key for
     our own."""
+    if isinstance(command, tuple):
+        found = installed(command[0], environ)
+        return (*found, *command[1:]) if found else ()
     if command is not None and (own := own_words(command, environ)):
         return own
     path = environ.get("PATH", os.defpath)
@@ -64,6 +81,14 @@ def installed(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...
     return words if len(words) > 1 and which(words[0], path) else ()
 
 
+def is_path_from(directory: str, command: str) -> bool:
+    """True if the command is a path from there; one among its arguments does not make it one."""
+    if os.sep not in command or os.path.isabs(command) or own_words(command, {}):
+        return False
+    is_program = os.sep in command.split(maxsplit=1)[0]  # else a blank may be in its name
+    return is_program or os.path.exists(os.path.join(directory, command))
+
+
 def how_to_install(environ: Mapping[str, str]) -> list[str]:
     """A line for each known agent: what to type to have it; and how to do without one."""
     width = max(map(len, INSTALLED_BY))
@@ -79,13 +104,14 @@ def misspelt(command: str, environ: Mapping[str, str]) -> str:
         return ""
     import difflib
 
-    agents = [BUILTIN, *(kind for kind in KINDS if kind != "text")]
-    return next(iter(difflib.get_close_matches(command.lower(), agents, 1)), "")
+    near = difflib.get_close_matches(command.lower(), (BUILTIN, *PROGRAMS), 1)
+    return next(iter(near), "")
 
 
-def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+def named_command(command: Command | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command as far as it is known, where nobody is going to start it."""
-    return installed(command, environ) or (command or "none",)
+    given = command if isinstance(command, tuple) else (command or "none",)
+    return installed(command, environ) or given
 
 
 def unusable(command: str, environ: Mapping[str, str] = {}) -> ConfigError:
@@ -110,6 +136,10 @@ def missing_words(command: str, environ: Mapping[str, str]) -> str:
         here = installed(None, environ)
         other = f". Or take the one that is here: --agent {here[0]}" if here else ""
         return f"Install it: {INSTALLED_BY[command]}{other}"
+    program = command.partition(" ")[0]
+    if program != command and program in KINDS:
+        how = f": {INSTALLED_BY[program]}" if program in INSTALLED_BY else ", or check PATH."
+        return f"Install {program}{how}"
     near = misspelt(command, environ)
     if not near:
         return "Check --agent or agent.command, and PATH."

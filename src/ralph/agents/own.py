@@ -17,7 +17,7 @@ more = [place for place in {places} if place not in sys.path]
 found = (n for n, place in enumerate(sys.path) if place.endswith("-packages"))
 first = next(found, len(sys.path))
 sys.path[first:first] = more
-from ralph.__main__ import main
+from {module} import main
 main()
 """
 _USUAL = dict.fromkeys(service.keys[0] for service in PROVIDERS.values())
@@ -66,7 +66,12 @@ def own_model(asked: str | None, environ: Mapping[str, str]) -> Model:
 
 
 def program() -> tuple[str, ...]:
-    """The call of `ralph agent` of this very Ralph. Isolated, so that no file of the project is
+    """The call of `ralph agent` of this very Ralph."""
+    return (*call_of("ralph.__main__"), "agent")
+
+
+def call_of(module: str) -> tuple[str, ...]:
+    """The call of a module's `main` of this very Ralph. Isolated, so that no file of the project is
     imported: neither the current directory nor PYTHONPATH is searched, and what we need comes after
     Python's own modules and before what else is installed."""
     from importlib.util import find_spec
@@ -74,8 +79,8 @@ def program() -> tuple[str, ...]:
     found = (find_spec(name) for name in _NEEDS)
     files = [ralph.__file__, *(spec.origin for spec in found if spec and spec.origin)]
     places = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(f))) for f in files)
-    words = "; ".join(_START.format(places=json.dumps([*places])).splitlines())
-    return (sys.executable, "-I", "-c", words, "agent")
+    words = "; ".join(_START.format(places=json.dumps([*places]), module=module).splitlines())
+    return (sys.executable, "-I", "-c", words)
 
 
 def others(model: Model) -> frozenset[str]:

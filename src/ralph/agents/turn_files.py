@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import IO, Protocol
 
 from ralph.agents.kinds import as_bytes
-from ralph.files.safe_open import remove_file
+from ralph.files.safe_open import open_regular, remove_file
 from ralph.kernel.turn import Order, Role
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
@@ -139,6 +139,16 @@ class SavedStream:
         self._size = begin + kept
         file.truncate(self._size)
         file.seek(self._size)
+
+
+def is_shortened(path: str) -> bool:
+    """True if the middle of a saved stream was left out. Raises OSError."""
+    kept, begin = MOST_SAVED // 4, LEFT_OUT[: LEFT_OUT.index(b"%")]
+    if os.path.getsize(path) < 2 * kept:
+        return False
+    with open_regular(path) as file:
+        file.seek(kept)
+        return file.read(len(begin)) == begin
 
 
 def logged(

@@ -16,11 +16,13 @@ COMMANDS = {
     "bus": ("ralph.cli.supervise.bus", "Post, read and follow the messages of a task."),
     "fleet": ("ralph.cli.fleet.group", "Take turns of a backlog to other machines."),
     "agent": ("ralph.cli.agent", "Let a model work here, with nothing but its key."),
+    "eval": ("ralph.cli.evaluate.command", "Measure agents over a suite of tasks."),
     "list": ("ralph.cli.runs.list", "List the runs of this machine, newest first."),
     "status": ("ralph.cli.runs.status", "Show what a run is doing and what it has spent."),
     "watch": ("ralph.cli.runs.watch", "Watch a run in the terminal, and steer it."),
     "logs": ("ralph.cli.runs.logs", "Show what a run did, or follow it."),
     "web": ("ralph.cli.web", "Show the runs of this machine in a browser, and steer them."),
+    "replay": ("ralph.cli.runs.replay", "Judge a run again, by today's parsers and rules."),
     "report": ("ralph.cli.runs.report", "Write down what a run did, as a page, Markdown or JSON."),
     "export": ("ralph.cli.runs.export", "Give a run to other tools: Harbor, OpenTelemetry, JSON."),
     "stop": ("ralph.cli.runs.steer", "End a run after its current operation, or at once."),
@@ -43,7 +45,7 @@ COMMANDS = {
 SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": (
-        *("list", "status", "watch", "web", "mcp", "logs", "report", "export"),
+        *("list", "status", "watch", "web", "mcp", "logs", "report", "export", "replay"),
         *("stop", "pause", "note", "resume", "clean"),
     ),
     "Safety": ("sandbox", "guard", "hook"),

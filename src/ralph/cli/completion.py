@@ -109,11 +109,11 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The agents that are installed, else all that Ralph knows; a path is completed as one."""
     import shutil
 
-    from ralph.agents.kinds import KINDS
+    from ralph.agents.kinds import PROGRAMS
 
     if os.sep in incomplete:
         return [CompletionItem(incomplete, type="file")]
-    known = [name for name in KINDS if name.startswith(incomplete) and name != "text"]
+    known = [name for name in PROGRAMS if name.startswith(incomplete)]
     return list(map(CompletionItem, [name for name in known if shutil.which(name)] or known))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TextIO, TypeVar
 
 from ralph.agents.clis import agent_environment
-from ralph.agents.kinds import split_flags
+from ralph.agents.kinds import PROGRAMS, split_flags
 from ralph.agents.providers import OWN, default_model
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, the_usual
@@ -247,7 +247,7 @@ def _candidates(
     """Every known agent on PATH, and the one that `ralph run` would take."""
     env = _agent_settings(loaded).env
     known = {}
-    for kind in agents.NAMES:
+    for kind in PROGRAMS:
         own = OWN if kind == OWN and default_model(machine.environ) else None
         if path := own or machine.which(kind):
             gets = agent_environment(

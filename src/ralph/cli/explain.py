@@ -9,8 +9,8 @@ import click
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, option, the_usual
 from ralph.errors import ConfigError
+from ralph.kernel.case import rule_name
 from ralph.kernel.ports import Policy
-from ralph.kernel.rules import rule_name
 from ralph.settings.load import Loaded, load
 
 
@@ -55,7 +55,7 @@ def explain(*, schema: bool, in_json: bool) -> None:
                 click.echo(f"    {number:2}. {rule_name(rule)}\n        {words(rule)}")
 
 
-def _agent(command: str | None) -> str:
+def _agent(command: str | tuple[str, ...] | None) -> str:
     """The agent that a run would take here, and how it was found."""
     from ralph.agents.kinds import find_command
     from ralph.agents.providers import OWN

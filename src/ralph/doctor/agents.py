@@ -5,8 +5,9 @@ import threading
 from collections.abc import Iterator, Mapping
 
 import ralph
+from ralph.agents.acp import ACP, BY_ACP
 from ralph.agents.clis import CLIS, OWN_LOGIN, Environment
-from ralph.agents.kinds import KINDS
+from ralph.agents.kinds import PROGRAMS
 from ralph.agents.own import BY_KEY
 from ralph.agents.probe import Probe
 from ralph.agents.providers import OWN
@@ -15,7 +16,6 @@ from ralph.doctor.machine import Machine, ProgramAnswer
 from ralph.git.repository import is_repository
 from ralph.kernel.value import value
 
-NAMES = tuple(kind for kind in KINDS if kind != "text")  # known agents, by their commands
 _SKIPS = "--dangerously-skip-permissions"
 _NO_REPOSITORY = "--skip-git-repo-check"
 _CANNOT_START = "cannot be started"
@@ -85,7 +85,8 @@ class Examiner:
             return ProgramAnswer(ralph.__version__)
         if candidate.kind == "text" or not self._may_ask:
             return ProgramAnswer("")
-        words = (candidate.path, *candidate.command[1:], "--version")
+        more = () if candidate.kind == ACP else candidate.command[1:]
+        words = (candidate.path, *more, "--version")
         answer = self._machine.ask(*words, env=candidate.environment.values)
         return answer if answer.trouble or answer.version else ProgramAnswer("", "says no version")
 
@@ -97,7 +98,7 @@ def agent_checks(agents: tuple[KnownAgent, ...]) -> Iterator[Check]:
         if agent.flags:
             words = "; ".join(f"{flag}: {why}" if flag else why for flag, why in agent.flags)
             yield ok(f"{agent.kind} flags", words)
-    missing = [kind for kind in NAMES if kind not in {agent.kind for agent in agents}]
+    missing = [kind for kind in PROGRAMS if kind not in {agent.kind for agent in agents}]
     if OWN in missing:
         missing.remove(OWN)
         yield ok(OWN, f"part of Ralph, and needs a key: {BY_KEY}")
@@ -111,8 +112,11 @@ def _found(agent: KnownAgent) -> Check:
         remedy = f"See what is wrong: {agent.path} --version"
         return how(agent.kind, f"{agent.path} {agent.trouble}", remedy)
     doubt = "" if agent.tested else "; Ralph has not been tested with it"
+    name = os.path.basename(agent.path)
+    if other := BY_ACP.get(name if agent.kind in (name, "text") else ""):
+        doubt += f'; to see and guard its work: --agent "{other}" (ACP)'
     if agent.kind == "text":
-        return ok(os.path.basename(agent.path), f"{agent.path}, spoken to in plain text{doubt}")
+        return ok(name, f"{agent.path}, spoken to in plain text{doubt}")
     if agent.path == OWN:
         return ok(agent.kind, f"{agent.version}, part of Ralph")
     if not agent.version:

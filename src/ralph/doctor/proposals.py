@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralph.agents.clis import CLIS, OWN_LOGIN, agent_environment
-from ralph.agents.kinds import installed, kind_of, value_in
+from ralph.agents.kinds import account_of, installed, kind_of, value_in
 from ralph.agents.own import own_model
 from ralph.agents.providers import OWN
 from ralph.doctor.agents import Candidate, Examiner
@@ -57,7 +57,7 @@ class Proposals:
     def flags(command: str, sandbox: str) -> tuple[str, ...]:
         """Flags with which an agent works without asking anybody: in a sandbox that contains it
         everything is allowed (ADR 15)."""
-        cli = CLIS[kind_of(command)]
+        cli = CLIS[kind_of(command.split() or [""])]
         return cli.unattended if sandbox else cli.in_place or cli.unattended
 
 
@@ -65,9 +65,10 @@ def look(machine: Machine, command: str | None) -> Proposals:
     """Look at the machine and the project. `command` is the agent that was asked for."""
     agent, login, todo = None, "", []
     if words := installed(command, machine.environ):
-        kind = kind_of(words[0])
+        kind = kind_of(words)
         model = value_in(words[1:], CLIS[kind].model_flags)
-        environment = agent_environment(machine.environ, kind, model=model)
+        account = account_of(kind, words)
+        environment = agent_environment(machine.environ, account, model=model)
         path = None if words[0] == OWN else machine.which(words[0])
         candidate = Candidate(kind, words, path or words[0], environment)
         root = state_home(machine.environ)

@@ -233,6 +233,8 @@ class TurnSteps:
                 self._aside(said, f"Retry {attempt}{after}: {why}", retry=attempt)
             case events.RateLimited(why=why, resets_at=resets_at):
                 self._aside(said, f"Rate limited: {why}", resets_at=resets_at)
+            case events.Permission(allowed=False):
+                self._aside(said, event.refusal, refused=True)
             case events.Unknown(raw=raw):
                 self._aside(said, raw, unread=True)
             case events.Result(failure=failure) if failure is not None:

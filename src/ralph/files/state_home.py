@@ -1,4 +1,4 @@
-"""Finds the state directory; hooks need this and nothing more."""
+"""Finds the state directory and the cache; hooks need this and nothing more."""
 
 import os
 from _collections_abc import Mapping  # `os` has it; `collections` is slow
@@ -12,6 +12,13 @@ def state_home(environ: Mapping[str, str]) -> str:
     if not os.path.isabs(base):  # XDG: a relative path is to be ignored
         base = os.path.join(environ.get("HOME") or _home(), ".local", "state")
     return os.path.join(base, "ralph") if os.path.isabs(base) else ""
+
+
+def cache_home(environ: Mapping[str, str]) -> str:
+    """The XDG cache directory."""
+    said = environ.get("XDG_CACHE_HOME", "")
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return said if os.path.isabs(said) else os.path.join(home, ".cache")
 
 
 def _home() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ralph.agents.own import own_words
+from ralph.agents.kinds import is_path_from
 from ralph.errors import ConfigError
 from ralph.fleet.lease import Lent
 from ralph.fleet.port import MOST_BYTES, Executor
@@ -222,8 +222,7 @@ def _remote(name: str | None, workspace: str, environ: Mapping[str, str], *, her
 
 def _from(here: str, command: str) -> str:
     """A command that means the same elsewhere on this machine."""
-    is_way = os.sep in command and not own_words(command, {})
-    return os.path.join(here, command) if here and is_way else command
+    return os.path.join(here, command) if here and is_path_from(here, command) else command
 
 
 def _settings(loaded: "Loaded", command: str, here: str) -> tuple[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from ralph.git.under_way import under_way
 from ralph.kernel.value import value
 
 _WHERE = ("rev-parse", "--path-format=absolute")
+_NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
 _COMMIT = ("-c", "gc.autoDetach=false", "commit", "--quiet", "--no-status", "-m")
 
 
@@ -25,13 +26,15 @@ class PathCommit:
 
     @staticmethod
     def around(directory: str, environ: Mapping[str, str]) -> "PathCommit | None":
-        """None outside a repository, or without git."""
+        """None outside a work tree, or without git; a ConfigError where git refuses to say."""
         clean = clean_environ(environ)
         # One call each: a path may have any character in it, line ends too.
         asked = ("--show-toplevel", "--absolute-git-dir")
-        done = [call((*_WHERE, what), directory, clean) for what in asked]
-        if any(one.code != 0 for one in done):
-            return None
+        done = [call((*_WHERE, what), directory, {**clean, "LC_ALL": "C"}) for what in asked]
+        for refused in (one for one in done if one.code != 0):
+            if refused.code == 127 or any(words in refused.said for words in _NO_WORK_TREE):
+                return None
+            raise ConfigError(f"git: {_words(refused, 'rev-parse')}", "Fix that and run again.")
         top, git_dir = (os.fsdecode(one.output).removesuffix("\n") for one in done)
         return PathCommit(top, git_dir, clean)
 

@@ -4,6 +4,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ralph.errors import ConfigError
 from ralph.git.path_commit import PathCommit
 from ralph.git.repository import RALPH, GitResult, call, clean_environ, committer, nul_split
 from ralph.git.uncommitted_text import STATUS, foreign
@@ -117,7 +118,11 @@ class HostCommit:
     def __call__(self, subject: str, run: str) -> bool:
         """Commit everything but a person's own, as the person who runs us; true if there was
         anything. The user's own hooks run, and may refuse it."""
-        repository, seen = PathCommit.around(*self._where), uncommitted(*self._where)
+        try:
+            repository, seen = PathCommit.around(*self._where), uncommitted(*self._where)
+        except ConfigError as error:
+            self.refusal = error.message
+            return False
         if repository is None or seen is None:
             return False  # the gate says what is wrong
         paths = [os.path.join(repository.top, p) for p in seen if p not in self._left_alone]

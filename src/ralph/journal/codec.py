@@ -10,7 +10,11 @@ from functools import cache
 from typing import Any
 
 from ralph.kernel.facts import Fact
+from ralph.kernel.sight import Sight
+from ralph.kernel.tasks.task import Task
+from ralph.kernel.world import Signals
 
+_SPARSE = frozenset({Sight, Signals, Task})  # they stand in the journal without their defaults
 _PLAIN = frozenset({str, int, float, bool, types.NoneType})
 
 
@@ -22,7 +26,8 @@ def encode(value: object) -> Any:  # noqa: ANN401  JSON is what it is
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(cls):
-        named = {name: encode(getattr(value, name)) for name in _field_names(cls)}
+        names = _field_names(cls) if cls not in _SPARSE else _told(value)
+        named = {name: encode(getattr(value, name)) for name in names}
         return {"type": snake(cls.__name__), **named}
     assert isinstance(value, tuple), value
     return [encode(v) for v in value]
@@ -47,6 +52,19 @@ def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
+def _told(value: Any) -> list[str]:  # noqa: ANN401  a value
+    """The fields that are not as they are by default; -0.0 is not 0.0."""
+    cls: type = type(value)
+    defaults, told = value.__field_defaults__, []
+    for name in _field_names(cls):
+        given, usual = getattr(value, name), defaults.get(name)
+        if given is usual and name in defaults:
+            continue
+        if name not in defaults or given != usual or repr(given) != repr(usual):
+            told.append(name)
+    return told
+
+
 @cache
 def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
@@ -69,6 +87,14 @@ def _decode(data: Any, hint: Any) -> Any:  # noqa: ANN401
         if len(items) == 2 and items[1] is Ellipsis:
             return tuple(_decode(v, items[0]) for v in data)
         return tuple(_decode(v, h) for v, h in zip(data, items, strict=True))
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(data)
+    if isinstance(data, str) and (kind := _enum_in(hint)):
+        return kind(data)
     return data
+
+
+@cache
+def _enum_in(hint: Any) -> type[Enum] | None:  # noqa: ANN401  a type, or one that may be None
+    for kind in (hint, *typing.get_args(hint)):
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return kind
+    return None

@@ -70,6 +70,17 @@ class Run:
         return own if self.lead is None else together(own, self.lead.asked())
 
 
+@value
+class CopiedRun(Run):
+    """A run that is kept in a directory of its own, wherever that is."""
+
+    place: str = ""
+
+    @property
+    def directory(self) -> str:
+        return self.place
+
+
 def runs_of(project: str) -> list[Run]:
     """A workspace's runs, newest first; also one that has taken the lock and nothing else yet."""
     owner = live_owner(project)

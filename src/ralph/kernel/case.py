@@ -1,6 +1,7 @@
 """The case: everything a rule may know, frozen at one boundary."""
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 
 from ralph.kernel.facts import Proved
 from ralph.kernel.findings import Finding
@@ -69,9 +70,12 @@ class Case:
         """A commit, a changed tree or a changed set of findings; None if nobody watches."""
         if {f.identity for f in self.findings} != {f.identity for f in self.state.findings}:
             return True
-        if not self.snapshot.tree:
-            return None
-        return self.snapshot.tree != self.state.snapshot.tree
+        return self.moved
+
+    @property
+    def moved(self) -> bool | None:
+        """The tree is another one than before the turn; None if nobody watches."""
+        return self.snapshot.tree != self.state.snapshot.tree if self.snapshot.tree else None
 
 
 Rule = Callable[[Case], Answer | None]
@@ -98,3 +102,17 @@ def decided_by(case: Case, ladder: Ladder) -> tuple[Answer | None, str]:
 def short_name(rule: Rule) -> str:
     """The name of a rule without its parameters: `carry_on`, `RunLimit`."""
     return getattr(rule, "__name__", None) or type(rule).__name__
+
+
+def rule_name(rule: Rule) -> str:
+    """The name of a rule: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
+    return getattr(rule, "__name__", None) or _shown(rule)
+
+
+def _shown(value: object) -> str:
+    """A dataclass without fields that are None or hidden."""
+    if not is_dataclass(value):
+        return repr(value)
+    told = [(f.name, getattr(value, f.name)) for f in fields(value) if f.repr]
+    inner = ", ".join(f"{name}={_shown(v)}" for name, v in told if v is not None)
+    return f"{type(value).__name__}({inner})"

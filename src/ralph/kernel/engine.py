@@ -8,7 +8,7 @@ special: `run` with the state that the journal folds to.
 """
 
 from ralph.errors import AbortedError
-from ralph.kernel.case import Case, decide, decided_by
+from ralph.kernel.case import Case, Ladder, decide, decided_by
 from ralph.kernel.facts import Asked, Began, Decided, Ended, Fact, Settled
 from ralph.kernel.ports import Policy, Ports, survey, watcher
 from ralph.kernel.prompt import noted, place
@@ -49,10 +49,9 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     state = _hear(ports, state, case.signals)
     if state.rewire:
         return state
-    verdict, rule = _verdict(replace(case, state=state), policy)
-    decided = Decided(ports.clock.now(), Boundary.OPENING, verdict, rule=rule)
+    decided = _decided(ports, replace(case, state=state, now=ports.clock.now()), policy.opening)
     state = _record(ports, state, decided)
-    if not isinstance(verdict, Continue):
+    if not isinstance(decided.verdict, Continue):
         return state
     state = _hear(ports, state, case.signals, notes=True)
     assignment = policy.select(case)
@@ -67,11 +66,11 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Prepare the workspace, then let the agent work, and watch it."""
     if state.cut_off:  # by a crash: the run may have to end before it is paid again
         case = survey(ports, replace(state, again=True), Boundary.OPENING)
-        answer, rule = decided_by(case, policy.retaking)
-        assert answer is None or isinstance(answer, Stop), "it is taken again, or the run ends"
-        if answer is not None:
+        if decide(case, policy.retaking) is not None:
+            decided = _decided(ports, case, policy.retaking)
+            assert isinstance(decided.verdict, Stop), "it is taken again, or the run ends"
             uphold(policy.law, ports, state)  # nobody will judge what that turn has changed
-            return _record(ports, state, Decided(case.now, Boundary.OPENING, answer, rule=rule))
+            return _record(ports, state, decided)
     for fact in policy.prepare(ports, state):
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.WATCHING)
@@ -112,7 +111,7 @@ def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     if case.proof is not None:
         state = _record(ports, state, case.proof)
     # Asked again: a signal may have come while the gates ran.
-    case = replace(case, signals=ports.world.signals(), now=ports.clock.now())
+    case = replace(case, signals=ports.world.signals())
     state = _hear(ports, state, case.signals)
     return _record(ports, state, _judgement(policy, ports, replace(case, state=state)))
 
@@ -159,27 +158,27 @@ def _proven(policy: Policy, ports: Ports, state: RunState, boundary: Boundary) -
 
 def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
     law = {gate.name for gate in policy.law}
-    verdict, rule = _verdict(case, policy)
-    return Decided(
-        ports.clock.now(),
-        case.boundary,
-        verdict,
+    case = replace(case, now=ports.clock.now())
+    return replace(
+        _decided(ports, case, getattr(policy, case.boundary)),
         findings=case.findings,
         checked=case.checked,
         progressed=case.progressed,
         notes=policy.notes(case),
         final=any(finding.gate in law for finding in case.findings),
-        rule=rule,
         tree=case.snapshot.stand.tree,
     )
 
 
-def _verdict(case: Case, policy: Policy) -> tuple[Verdict, str]:
-    """The verdict, and the name of the rule that gave it."""
-    answer, rule = decided_by(case, getattr(policy, case.boundary))
+def _decided(ports: Ports, case: Case, ladder: Ladder) -> Decided:
+    """The verdict, the name of the rule that gave it, and what it saw, so that it can be judged
+    again (ADR 55)."""
+    answer, rule = decided_by(case, ladder)
     assert answer is not None, "a ladder must end in an answer"
     assert not isinstance(answer, Cut)
-    return answer, rule
+    task, moved = case.state.task, case.moved
+    seen = ports.lookout.seen(case.signals, case.backlog, case.passed, task=task, moved=moved)
+    return Decided(case.now, case.boundary, answer, rule=rule, seen=seen)
 
 
 def _hear(ports: Ports, state: RunState, signals: Signals, *, notes: bool = False) -> RunState:

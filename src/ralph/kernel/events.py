@@ -155,6 +155,7 @@ class Result:
     cost_usd: float | None = None
     usage: Usage = Usage()
     denied: tuple[str, ...] = ()  # tools whose permission was denied
+    unstartable: bool = False  # no other turn would do better: the agent cannot be spoken with
 
 
 @value
@@ -191,6 +192,21 @@ class Question:
 
 
 @value
+class Permission:
+    """The agent asked whether it may do something, and the host has answered."""
+
+    what: str
+    allowed: bool
+    why: str = ""  # it was refused
+
+    @property
+    def refusal(self) -> str:
+        """The refusal in a sentence; what else stands below the reason is for the agent."""
+        why = self.why.partition("\n")[0].removeprefix("guard: refused").lstrip(",: ")
+        return f"Refused: {self.what}{' ' if why.startswith('(') else ': '}{why}"
+
+
+@value
 class Unknown:
     """A line that is not understood: kept, counted, never an error."""
 
@@ -209,5 +225,6 @@ AgentEvent = (
     | Retry
     | RateLimited
     | Question
+    | Permission
     | Unknown
 )

@@ -3,11 +3,22 @@
 from ralph.kernel.events import Usage
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
+from ralph.kernel.sight import Sight
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Verdict
 from ralph.kernel.world import Request, Snapshot, Stand
+
+
+@value
+class Ladders:
+    """The rules of a policy by name, with their parameters, in order."""
+
+    opening: tuple[str, ...] = ()
+    retaking: tuple[str, ...] = ()
+    stopping: tuple[str, ...] = ()
+    closing: tuple[str, ...] = ()
 
 
 @value
@@ -25,6 +36,7 @@ class Started:
     agent: str = ""  # its kind
     model: str = ""  # as asked for; "" is the agent's own choice
     workers: int = 1  # how many tasks it works on at once
+    ladders: Ladders | None = None  # by which it decides
 
 
 @value
@@ -39,6 +51,7 @@ class Resumed:
     raised: tuple[tuple[str, float], ...] = ()  # settings that a person gave the run for it
     # Settings that were read again and are others now: name, before, after; as JSON, no secrets.
     changed: tuple[tuple[str, str, str], ...] = ()
+    ladders: Ladders | None = None  # from here on
 
 
 @value
@@ -177,6 +190,7 @@ class Decided:
     final: bool = False  # the law has put something back, and would not find it again
     rule: str = ""  # the name of the rule that answered
     tree: str = ""  # of every file when the gates had run, as a Stand has it
+    seen: Sight | None = None  # what the rules saw beside; None: an older journal does not tell
 
 
 @value
@@ -231,6 +245,7 @@ class Assigned:
     time: float
     assignment: Assignment
     worker: str  # the name of its run, in `runs` of the foreman's
+    seen: Sight | None = None  # by the rules that let it begin
 
 
 @value

@@ -5,9 +5,10 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from ralph.errors import StateError
-from ralph.kernel.case import Case, Ladder, decide
-from ralph.kernel.facts import Assigned, Fact, Proved, Returned
+from ralph.kernel.case import Case, Ladder, decide, rule_name
+from ralph.kernel.facts import Assigned, Fact, Ladders, Proved, Returned
 from ralph.kernel.findings import Finding
+from ralph.kernel.sight import Lookout
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Assignment, Backlog
 from ralph.kernel.turn import Order, Pulse, Turn
@@ -183,6 +184,7 @@ class Ports:
     journal: Journal
     clock: Clock
     trees: Trees = Trees()
+    lookout: Lookout = field(default_factory=Lookout)  # what the journal knows of the backlog
 
 
 class Publish(Protocol):
@@ -234,3 +236,22 @@ class Policy:
     land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = lambda *_: iter(())
     notes: Callable[[Case], tuple[str, ...]] = lambda _: ()
+
+
+def ladders_of(policy: Policy) -> Ladders:
+    """The ladders of a policy, to be recorded; while an agent is watched nothing is."""
+    return Ladders(
+        *(
+            tuple(map(rule_name, ladder))
+            for ladder in (policy.opening, policy.retaking, policy.stopping, policy.closing)
+        )
+    )
+
+
+@value
+class TodaysRules:
+    """The rules that judge a run again (ADR 55). Those in `beyond` looked at more than facts tell:
+    at what is said beside them."""
+
+    policy: Policy
+    beyond: Mapping[str, str] = field(default_factory=dict)

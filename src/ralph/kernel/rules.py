@@ -6,9 +6,9 @@ one loop has are in `rules` of that loop.
 
 import math
 from collections.abc import Callable
-from dataclasses import field, fields, is_dataclass
+from dataclasses import field
 
-from ralph.kernel.case import Case, Ladder, Rule
+from ralph.kernel.case import Case, Ladder
 from ralph.kernel.contracts import Contract, asked
 from ralph.kernel.events import Failure, Usage
 from ralph.kernel.limits import Limits, exceeded, left
@@ -37,20 +37,6 @@ NO_CHILDREN = "no active children"
 TIMED_OUT = "timed out after"
 SILENT = "silent for"
 _SAID = 300  # of a program's last words; an agent that prints its prompt must not snowball
-
-
-def rule_name(rule: Rule) -> str:
-    """The name of a rule: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
-    return getattr(rule, "__name__", None) or _shown(rule)
-
-
-def _shown(value: object) -> str:
-    """A dataclass without fields that are None or hidden."""
-    if not is_dataclass(value):
-        return repr(value)
-    told = [(f.name, getattr(value, f.name)) for f in fields(value) if f.repr]
-    inner = ", ".join(f"{name}={_shown(v)}" for name, v in told if v is not None)
-    return f"{type(value).__name__}({inner})"
 
 
 # ------------------------------------------------------------------ opening

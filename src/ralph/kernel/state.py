@@ -257,7 +257,7 @@ def _noted(
         case facts.Moved():
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case _:
-            return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
+            return replace(state, crew=(*state.crew, replace(fact, seen=None)), sent=state.sent + 1)
 
 
 def _fared(state: RunState, fact: facts.Fared) -> RunState:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from ralph.kernel.claims import Claim
-from ralph.kernel.events import Failure, Usage
+from ralph.kernel.events import Failure, Permission, Usage
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Cut
 
@@ -64,6 +64,8 @@ class Turn:
     tool_errors: int = 0
     wrote: bool = False  # files were changed; looked for where a permission was denied
     denied: tuple[str, ...] = ()
+    permissions: tuple[Permission, ...] = ()  # answers of the host, some of many
+    asked: int = 0  # how often it asked for one, all told
     unknown: int = 0  # lines not understood or too long
     cost_usd: float | None = None
     usage: Usage = Usage()

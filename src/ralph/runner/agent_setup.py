@@ -1,6 +1,6 @@
 """The agent of a run: its permission flags, hooks, environment and files. Only claude takes hooks
 on its command line, and states its context window, which the hooks of the next turns hear of. Our
-own agent asks the guard by itself."""
+own agent, and our client of ACP, ask the guard by themselves."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.acp import ACP
 from ralph.agents.cli_agent import CliAgent, Setup, take_file
 from ralph.agents.clis import unasked
 from ralph.agents.kinds import split_flags, value_in, without
 from ralph.agents.probe import Probe
-from ralph.agents.providers import OWN
 from ralph.agents.turn_files import Filing, NumberedFiles, TurnFiles
 from ralph.hosts.hosts import HOSTS, quickly, with_packages
 from ralph.hosts.protocol import KEPT
@@ -83,7 +83,7 @@ def _can_hook(plan: Plan[Any]) -> bool:
 
 def _asks(plan: Plan[Any]) -> bool:
     """True for an agent that asks the guard, by a hook of ours or by itself."""
-    return plan.kind == OWN or _can_hook(plan)
+    return plan.runs_ralph or _can_hook(plan)
 
 
 def _keeps_start(plan: Plan[Any]) -> bool:
@@ -132,7 +132,8 @@ def guard_words(plan: Plan[Any]) -> str:
         strict = " (strict)" if plan.settings.guard.level == "strict" else ""
         others = dict.fromkeys(one.agent for one in plan.others if not _asks(one))
         but = f", but not of {', '.join(others)}" if others else ""
-        return f"Guard: on for shell commands{strict}{but}."
+        what = "what the agent asks for" if plan.kind == ACP else "shell commands"
+        return f"Guard: on for {what}{strict}{but}."
     if plan.kind == "claude":
         return f"Guard: off, since the agent has {_SETTINGS} of its own."
     return "Guard: off for this agent."
@@ -161,9 +162,10 @@ def hook_notes(plan: Plan[Any]) -> list[str]:
 
 def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
     """Variables that tell hooks, also installed ones, whether the guard is on and which hooks the
-    run brings itself: each runs once. Our own agent asks the guard unless it is told not to."""
+    run brings itself: each runs once. A program of ours asks the
+    guard unless it is told not to."""
     guard = {}
-    if _is_open(plan) or plan.kind == OWN:
+    if _is_open(plan) or plan.runs_ralph:
         guard = {"RALPH_GUARD": "1" if _is_guarded(plan) else "0"}
     if _keeps_start(plan):
         from ralph.git.checkpoint.start_ref import is_kept, start_ref

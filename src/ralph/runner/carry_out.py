@@ -20,7 +20,7 @@ from ralph.journal.recovery import History, recover
 from ralph.journal.run_id import new_run_id
 from ralph.kernel.engine import first_order, first_stop, run
 from ralph.kernel.facts import Fact, Resumed, Started
-from ralph.kernel.ports import Ports
+from ralph.kernel.ports import Policy, Ports, ladders_of
 from ralph.kernel.roster import rostered
 from ralph.kernel.state import RunState, replay
 from ralph.kernel.verdict import Reason, Stop
@@ -185,7 +185,7 @@ def _by_engine(
         display.introduce(plan, (*lasting.notes, *wired.notes))
         ports = Ports(wired.agent, wired.world, recorder, SystemClock(), wired.world.trees)
         policy = rostered(wired.policy, plan.roster, plan.limits.dollars, plan.paid)
-        state = first_state(plan, run_dir, policy.name, recorder, history)
+        state = first_state(plan, run_dir, policy, recorder, history)
         state = run(policy, ports, state)
         if state.stop is not None:
             lasting.close()  # nothing that it has started is left when its places are tidied
@@ -218,20 +218,20 @@ def last_word(display: Display, journal: FileJournal) -> Iterator[None]:
 
 
 def first_state(
-    plan: Plan[Any], run_dir: str, profile: str, recorder: Recorder, history: History
+    plan: Plan[Any], run_dir: str, policy: Policy, recorder: Recorder, history: History
 ) -> RunState:
     """The state in which the engine begins; what leads there is recorded."""
-    now, pid = time.time(), os.getpid()
+    now, pid, ladders = time.time(), os.getpid(), ladders_of(policy)
     # What happened before the crash first: the time since then does not count.
     first: tuple[Fact, ...] = (
         *history.recovered,
-        Resumed(now, pid, plan.limits, plan.raised, plan.changed),
+        Resumed(now, pid, plan.limits, plan.raised, plan.changed, ladders),
     )
     if not history.facts:
         started = Started(
             time=now,
             run=os.path.basename(run_dir),
-            profile=profile,
+            profile=policy.name,
             workspace=plan.workspace,
             pid=pid,
             version=__version__,
@@ -240,6 +240,7 @@ def first_state(
             agent=plan.kind,
             model=plan.model,
             workers=plan.workers,
+            ladders=ladders,
         )
         first = (started,)
     for fact in first:

@@ -81,16 +81,20 @@ def keeping(
     *,
     adopts: bool = True,
     run: str = "",
+    person: bool = False,
 ) -> Iterator[Starter]:
     """Start the run's children by a keeper, where the system can have one. A program that is not
-    ours must not adopt: its own children would be ended with the run's."""
+    ours must not adopt: its own children would be ended with the run's. What is started for a
+    `person` is nobody's turn (ADR 10)."""
     if sys.platform == "linux":
         from ralph.processes.keeper import Keeper
         from ralph.processes.keeper_main import is_possible
     if sys.platform != "linux" or not is_possible():
         yield partial(start, most_grace=end_grace)
         return
-    keeper = Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)
+    keeper = Keeper(
+        adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run, person=person
+    )
     with failing("the machine cannot start a process now", "Try again later.", StateError):
         keeper.begin()
     try:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from ralph.agents.acp import ACP
 from ralph.agents.clis import Cli, Environment
+from ralph.agents.kinds import account_of
+from ralph.agents.providers import OWN
 from ralph.kernel.limits import Limits, Prices
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, TodaysRules
 from ralph.kernel.roster import Roster
 from ralph.kernel.state import RunState
 from ralph.kernel.tasks.task import Backlog, Task
@@ -93,6 +96,20 @@ class Loop:
     marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
     jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()
     carry_out: "Callable[[Invocation, Plan[Any], str, History], Reason] | None" = None
+    rejudges: Callable[["InForce"], TodaysRules] | None = (
+        None  # the rules that judge a run again; None: as `policy` has them
+    )
+
+
+@value
+class InForce:
+    """The terms of a run that was: by its facts, and by the plan that was kept."""
+
+    loaded: Loaded
+    kept: Mapping[str, Any]  # of its work
+    limits: Limits
+    leads: bool = False  # it has workers
+    lead: str = ""  # the run that it works for
 
 
 def loop_named(name: str) -> Loop:
@@ -190,7 +207,17 @@ class Plan(Generic[_Work_co]):
     @property
     def agent(self) -> str:
         """Its agent, for people: the kind, or the command where that says more."""
-        return os.path.basename(self.command[0]) if self.kind == "text" else self.kind
+        return os.path.basename(self.command[0]) if self.kind in ("text", ACP) else self.kind
+
+    @property
+    def runs_ralph(self) -> bool:
+        """True if a program of ours takes its turns, and asks the guard by itself."""
+        return self.kind in (OWN, ACP)
+
+    @property
+    def account(self) -> str:
+        """The kind whose login, keys and hosts its agent uses."""
+        return account_of(self.kind, self.command)
 
     @property
     def model(self) -> str:

@@ -4,8 +4,17 @@ import os
 from collections.abc import Callable
 
 from ralph.agents.clis import CLIS, Cli, Environment, Request, agent_environment
-from ralph.agents.kinds import INSTALLED_BY, find_command, kind_of, named_command, split_flags
-from ralph.agents.own import own_model, own_words
+from ralph.agents.kinds import (
+    INSTALLED_BY,
+    Command,
+    account_of,
+    find_command,
+    is_path_from,
+    kind_of,
+    named_command,
+    split_flags,
+)
+from ralph.agents.own import own_model
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
@@ -143,12 +152,14 @@ def _published(plan: Plan[Work], invocation: Invocation) -> Plan[Work]:
     return replace(plan, destination=destination(settings, plan.workspace, plan.environ))
 
 
-def _command(invocation: Invocation, command: str | None, *, over: bool) -> tuple[str, ...]:
-    """The agent's command. A path is the project's, also for a program that works elsewhere."""
+def _command(invocation: Invocation, command: Command | None, *, over: bool) -> tuple[str, ...]:
+    """The agent's command. A path is the project's, also for a program that works elsewhere. Of a
+    list each item is a word."""
+    if isinstance(command, tuple):
+        return (*_command(invocation, command[0], over=over), *command[1:])
     here, find = invocation.workspace, named_command if over else find_command
-    is_path = command is not None and os.sep in command and not os.path.isabs(command)
-    if is_path and here != os.getcwd() and not own_words(command, {}):
-        command = os.path.join(here, command or "")
+    if command is not None and here != os.getcwd() and is_path_from(here, command):
+        command = os.path.join(here, command)
     return find(command, invocation.environ)
 
 
@@ -164,11 +175,11 @@ def _agent(
     """The agent's command, which names the model that our own will use; and its environment."""
     environ, agent = invocation.environ, settings.agent
     command = _command(invocation, agent.command, over=over)
-    cli = CLIS[kind_of(command[0], agent.kind)]
+    cli = CLIS[kind_of(command, agent.kind)]
     asked = asked_model(settings, cli, command)
     environment = agent_environment(
         environ,
-        agent.kind or os.path.basename(command[0]).lower(),
+        account_of(agent.kind or cli.kind, command),
         keep=agent.env.keep,
         unset=(*agent.env.unset, *hidden_keys(settings)),
         put=agent.env.set,
@@ -234,7 +245,8 @@ def _another(
     except ConfigError as error:
         remedy = error.remedy
         if "was not found" in error.message:  # there is no flag by which to name another
-            install = INSTALLED_BY.get(command or "", "")
+            program = command[0] if isinstance(command, tuple) else command
+            install = INSTALLED_BY.get(program or "", "")
             remedy = f"Install it: {install}, or take it out." if install else _NOT_THERE
         raise ConfigError(f"{where}: {error.message}", remedy) from error
 

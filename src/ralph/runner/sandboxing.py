@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ralph.agents.acp import ACP
 from ralph.agents.providers import OWN
 from ralph.errors import ConfigError
 from ralph.hosts.hosts import SOURCE
@@ -34,14 +35,16 @@ def in_sandbox(plan: Plan[Work]) -> Plan[Work]:
     assert plan.settings.sandbox is not None
     policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(plan.settings.sandbox, plan.workspace, policy)
-    if found.name in MACHINES and any(one.command[0] == OWN for one in plan.agents):
+    ours = [one.agent for one in plan.agents if one.kind == ACP or one.command[0] == OWN]
+    if found.name in MACHINES and ours:
+        how = "" if OWN in ours else " by ACP"
         raise ConfigError(
-            f"{OWN} cannot work in {found.name}, a machine without this Ralph",
+            f"{ours[0]} cannot work{how} in {found.name}, a machine without this Ralph",
             "Take another sandbox (ralph sandbox probe), or another agent: --agent COMMAND",
         )
     network = _network(plan, found.name, found.can)
     # No agent of the run needs these; guardrails see what the agents see.
-    agents = [(a.kind, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
+    agents = [(a.account, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
     secrets = secrets_of(agents, plan.settings.sandbox_show)
     hides = hidden_words(secrets, plan.workspace, plan.environ) if found.name in HIDING else ""
     guard = "" if found.can.contain else guard_words(plan)
@@ -76,7 +79,7 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     own: list[str] = []
     for one in plan.agents:
         flags = (*one.command[1:], *split_flags(one.settings.agent.flags))
-        own += hosts_of(one.kind, one.environment.values, flags, one.model)
+        own += hosts_of(one.account, one.environment.values, flags, one.model)
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
@@ -106,7 +109,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
         os.path.realpath(plan.workspace),
         policy,
         run_dir=run_dir,
-        logins=tuple(Login(one.kind, one.environment.values) for one in plan.agents),
+        logins=tuple(Login(one.account, one.environment.values) for one in plan.agents),
         most_grace=plan.settings.end_grace,
     )
 
@@ -114,7 +117,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
 def _visible(plan: Plan[Any]) -> tuple[str, ...]:
     """Directories of the agents' programs, and of ours for hooks, also in a temporary directory."""
     places = [place for one in plan.agents for place in _places(one.command[0], plan.environ)]
-    if plan.loop.hooks or any(one.kind == OWN for one in plan.agents):
+    if plan.loop.hooks or any(one.runs_ralph for one in plan.agents):
         places += filter(is_hidden, (SOURCE, sys.prefix, sys.base_prefix))
     return tuple(dict.fromkeys(places))
 

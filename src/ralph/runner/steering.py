@@ -9,7 +9,7 @@ import shlex
 import time
 from contextlib import AbstractContextManager, suppress
 
-from ralph.agents.kinds import find_command, installed
+from ralph.agents.kinds import Command, find_command, installed
 from ralph.errors import ConfigError, StateError, failing
 from ralph.journal.life import Account, Life
 from ralph.journal.runs import Run, account_of, look_again, runs_of, workers_at
@@ -88,14 +88,15 @@ def _environment(pid: int) -> dict[str, str]:
     return {name: text for name, equals, text in pairs if equals}
 
 
-def _refuse_missing(command: str | None, run: Run, workspace: str) -> None:
+def _refuse_missing(command: Command | None, run: Run, workspace: str) -> None:
     """Refuse an agent that is not there, by the environment of the run: ours may be another. Where
     nobody can read that, the run finds it out by itself."""
     environ = _environment(run.owner.pid) if run.owner else {}
     if not environ:
         return
     if command is not None:  # it may be relative to where the run is
-        below = os.path.join(workspace, command), os.path.join(shlex.quote(workspace), command)
+        program = command if isinstance(command, str) else command[0]
+        below = os.path.join(workspace, program), os.path.join(shlex.quote(workspace), program)
         if any(installed(each, environ) for each in below):
             return
     try:

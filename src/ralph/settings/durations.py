@@ -10,13 +10,13 @@ from ralph.settings.schema import AS_TEXT, Settings, SettingsGroup
 from ralph.text.words import seconds_of
 
 
-def in_seconds(document: Json) -> Json:
+def in_seconds(document: Json, whole: type[SettingsGroup] = Settings) -> Json:
     """The same with durations as seconds. What is no duration stays, for others to object to."""
     if not any(
         isinstance(value, str) and _number(value) is not None for _, value in walk(document)
     ):
         return document
-    changed = _in_seconds(document, Settings)
+    changed = _in_seconds(document, whole)
     assert isinstance(changed, dict)
     return changed
 

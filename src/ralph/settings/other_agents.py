@@ -2,11 +2,12 @@
 
 import msgspec
 
+from ralph.agents.kinds import Command
 from ralph.settings.load import Loaded
 from ralph.settings.schema import AgentSettings, FallbackSettings
 
 
-def of_fallback(loaded: Loaded, fallback: FallbackSettings, command: str) -> Loaded:
+def of_fallback(loaded: Loaded, fallback: FallbackSettings, command: Command) -> Loaded:
     """The settings for one that goes on where `command` cannot. What it does not say of itself is
     as for that one if its command is the same, else as if nobody had said it."""
     agent, own = loaded.settings.agent, msgspec.structs.asdict(fallback)

@@ -9,7 +9,8 @@ from typing import Any
 
 from ralph.text.secrets import spellings
 
-_MARK = b"[redacted]"
+MARK = "[redacted]"
+_MARK = MARK.encode()
 _JSON = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each line
 _ESCAPED = b'bfnrtu"\\/'  # what follows a backslash in JSON
 _BACKSLASH = b"\\"

@@ -32,6 +32,7 @@ _LAST_LINES = 5
 _CLAIM_SHOWN = 80
 _FEEDBACK_SHOWN = 200
 _NOTE_SHOWN = 200
+_REFUSALS_SHOWN = 5  # of one turn
 _VALUE_SHOWN = 100
 _WORTH_SAYING = 5.0  # seconds
 _SCM = "scm:"
@@ -195,6 +196,13 @@ def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
     if turn.denied:
         denied = ", ".join(dict.fromkeys(turn.denied))
         yield Line(f"Permission denied: {denied}. {briefing.permission_hint}".strip(), Tone.NOTICE)
+    refused = [one for one in turn.permissions if not one.allowed]
+    for one in refused[:_REFUSALS_SHOWN]:
+        yield Line(one_line(one.refusal), Tone.NOTICE)
+    if turn.asked:
+        allowed = turn.asked - len(refused)
+        told = f"{counted(allowed, 'request')} of the agent allowed, {len(refused)} refused"
+        yield Line(told, verbose=True)
     if turn.unknown:
         lines = counted(turn.unknown, "line")
         yield Line(f"{lines} of the agent's output not understood and skipped", verbose=True)

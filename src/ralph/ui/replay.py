@@ -278,6 +278,8 @@ def _action(event: events.AgentEvent) -> Iterator[str]:
             yield from map(not_ours, said)
         case events.Question(text=text):
             yield f"Question: {text}"
+        case events.Permission(allowed=False):
+            yield event.refusal
         case events.RateLimited(why=why):
             yield f"Rate limited: {why}"
         case events.Retry(attempt=attempt, why=why):

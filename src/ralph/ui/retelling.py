@@ -10,19 +10,27 @@ from ralph.journal.merged import MergedJournal
 from ralph.journal.runs import Growing, Run, folding, prompt_of
 from ralph.kernel.facts import Launching, Returned, Settled
 from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Stop
 from ralph.ui.replay import Player, Stream, Teller, Told
 
 
 class Retelling(Generic[Told]):
     """Facts, and with `events` what the agents said, in the lines of tellers, one for each run:
-    `tellers` makes it for a run, and the task that a worker is at."""
+    `tellers` makes it for a run, and the task that a worker is at; `stream` is where the stream of
+    a launch is now."""
 
     def __init__(
-        self, run: Run, tellers: Callable[[Run, str], Teller[Told]], *, events: bool
+        self,
+        run: Run,
+        tellers: Callable[[Run, str], Teller[Told]],
+        *,
+        events: bool,
+        stream: Callable[[Run, Launching], str] = lambda _, launch: launch.stream,
     ) -> None:
         self._tellers = tellers
         self._events = events
+        self._stream_of = stream
         self._merged = MergedJournal(run)
         self._players = {run.id: self._player(run, "")}
         self._at_work: dict[str, RunState] = {}  # workers who are not back, by run
@@ -53,7 +61,10 @@ class Retelling(Generic[Told]):
             yield from player.end()
 
     def _player(self, run: Run, task: str) -> Player[Told]:
-        return Player(self._tellers(run, task), _stream if self._events else None)
+        def open_stream(launch: Launching) -> Stream:
+            return _stream(replace(launch, stream=self._stream_of(run, launch)))
+
+        return Player(self._tellers(run, task), open_stream if self._events else None)
 
 
 def _stream(launch: Launching) -> Stream:

@@ -9,7 +9,7 @@ from ralph.agents.streams.collect import Collector
 from ralph.agents.streams.framing import Framer
 from ralph.kernel.events import AgentEvent, Progress, Result, Text, ToolEnd, ToolStart, Unknown
 
-KINDS = ["claude", "codex", "gemini", "opencode", "ralph-agent"]
+KINDS = ["acp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
 ALL = [(kind, case) for kind in KINDS for case in cases(kind)]
 PROMISE, RESPONSE = "<promise>DONE</promise>", "<response>DONE</response>"
 CUT_OFF = {
@@ -28,6 +28,9 @@ CUT_OFF = {
 
 # Case: status, beginning of the message.
 FAILURES = {
+    ("acp", "claude-api-429"): (429, "Internal error: API Error: Request rejected (429)"),
+    ("acp", "codex-api-429"): (429, "exceeded retry limit, last status: 429"),
+    ("acp", "gemini-api-401"): (401, "bad key"),
     ("claude", "api-400-promptlong"): (400, "Prompt is too long"),
     ("claude", "api-401"): (401, "Invalid API key"),
     ("claude", "api-404-model"): (404, "There's an issue with the selected model"),
@@ -68,6 +71,10 @@ FAILURES = {
 
 # What the model said in the cases that do not fail; docs/facts.md §4: the false completions.
 CLAIMS = {
+    # In two pieces each.
+    **{("acp", f"{agent}-work"): [PROMISE, RESPONSE] for agent in ("claude", "codex", "gemini")},
+    ("acp", "opencode-work"): [],  # a refusal ends its turn
+    ("acp", "claude-question"): [],
     ("claude", "success"): [PROMISE, RESPONSE],
     ("claude", "hooks-stop-block"): [PROMISE, RESPONSE],
     ("claude", "json-format"): [PROMISE, RESPONSE],
@@ -94,6 +101,11 @@ CLAIMS = {
 
 # Case: tools, failed tools, input, output and cached tokens, cost, denied tools.
 TURNS = {
+    ("acp", "claude-work"): (2, 1, 300, 60, 0, 0.0024, ()),
+    ("acp", "codex-work"): (2, 1, 300, 60, 0, None, ()),
+    ("acp", "gemini-work"): (2, 1, 300, 60, 0, None, ()),
+    ("acp", "opencode-work"): (1, 1, 100, 20, 0, 0.0006, ()),
+    ("acp", "claude-api-429"): (0, 0, 0, 0, 0, None, ()),
     ("gemini", "success"): (4, 0, 700, 140, 1200, None, ()),
     ("gemini", "tool-error"): (2, 1, 200, 40, 0, None, ()),
     ("gemini", "no-approval"): (2, 2, 200, 40, 0, None, ("run_shell_command", "write_file")),
@@ -185,7 +197,7 @@ def test_only_the_assistants_own_claims_are_found(kind: str, case: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_session_is_known(kind: str) -> None:
     """H §Event Model: EventProgress, session info."""
-    began = parse(kind, capture(kind, "trivial"))[0]
+    began = parse(kind, capture(kind, "gemini-work" if kind == "acp" else "trivial"))[0]
     assert isinstance(began, Progress)
     assert began.session
     assert began.session in began.text
@@ -195,3 +207,22 @@ def test_the_session_is_known(kind: str) -> None:
 def test_plain_output_is_assistant_text(kind: str, case: str) -> None:
     text = "All finished.\n\n<promise>DONE</promise>\n<response>DONE</response>\n"
     assert parse_chunks("text", [capture(kind, case)]) == [Text(text)]
+
+
+ANSWERS = {"claude-work": [False, True], "codex-work": [], "gemini-work": [False, True]}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_the_answers_to_an_agent_are_in_its_turn(case: str) -> None:
+    """ADR 53: by the guard; codex asks nobody."""
+    collector = Collector()
+    collector.add(parse("acp", capture("acp", case)))
+    answers = collector.turn(has_result=True).permissions
+    assert [answer.allowed for answer in answers] == ANSWERS[case]
+    assert all(answer.allowed == (not answer.why) for answer in answers)
+
+
+def test_a_question_by_acp_is_for_a_person() -> None:
+    collector = Collector()
+    collector.add(parse("acp", capture("acp", "claude-question")))
+    assert collector.turn(has_result=True).question == "Which colour?"

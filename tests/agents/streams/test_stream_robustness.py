@@ -14,7 +14,7 @@ from ralph.kernel.events import AgentEvent, Text, ToolEnd, ToolStart, Unknown
 from ralph.kernel.value import replace
 
 KINDS = [*DIALECTS, "some-other-agent"]
-JSON_KINDS = ["amp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
+JSON_KINDS = ["acp", "amp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
 
 # Values of any shape whose keys and words are those the dialects know.
 KEYS = """type subtype message content text thinking id name input tool_use_id is_error model error
@@ -23,7 +23,9 @@ KEYS = """type subtype message content text thinking id name input tool_use_id i
     arguments thread_id parent_tool_use_id todos questions taskId num_turns query
     role delta tool_id parameters output severity stats total_tokens cached code
     part sessionID state tool callID reason tokens cost synthetic metadata exit data statusCode
-    responseHeaders retry-after session action args usage retry_after resets_at attempt of why"""
+    responseHeaders retry-after session method params update sessionUpdate messageId toolCallId
+    rawInput rawOutput title kind entries terminalId locations response stopReason allowed what
+    action args usage retry_after resets_at attempt of why"""
 WORDS = """assistant user system result rate_limit_event stream_event text thinking tool_use
     tool_result init api_retry hook_response notification rejected TodoWrite TaskCreate TaskUpdate
     TaskList AskUserQuestion thread.started item.started item.updated item.completed turn.completed
@@ -31,6 +33,9 @@ WORDS = """assistant user system result rate_limit_event stream_event text think
     web_search todo_list failed deleted message success warning write_todos write_file
     tool_not_registered policy_violation step_start step_finish stop tool-calls length
     content-filter completed cancelled todowrite invalid bash session action
+    session/update session/request_permission elicitation/create _ralph/permission _ralph/ended
+    agent_message_chunk agent_message agent_thought_chunk user_message tool_call tool_call_update
+    tool_call_content_chunk terminal_update terminal_output_chunk plan usage_update end_turn error
     action_result used retry progress question git eval"""
 keys, words = st.sampled_from(KEYS.split()), st.sampled_from(WORDS.split())
 scalars = words | st.sampled_from(
@@ -57,6 +62,16 @@ lines = (
         words,
         objects,
     )
+    | st.builds(
+        lambda kind, rest, more: {
+            "method": "session/update",
+            "params": {"update": {**rest, "content": more, "sessionUpdate": kind}},
+        },
+        words,
+        objects,
+        objects | st.lists(objects, max_size=2),
+    )
+    | st.builds(lambda kind, rest: {"method": kind, "params": rest}, words, objects)
     | st.builds(
         lambda line, part, state: {"type": line, "part": {**part, "state": state}},
         st.sampled_from(["text", "reasoning", "tool_use", "step_finish"]),
@@ -109,7 +124,19 @@ DONE = "<response>DONE</response>"
 BY_CLAUDE: list[object] = [
     {"type": "assistant", "message": {"content": [{"type": "text", "text": DONE}]}}
 ]
-SAID: dict[str, list[object]] = {  # by the assistant; gemini says it letter by letter
+SAID: dict[str, list[object]] = {  # by the assistant; acp and gemini say it letter by letter
+    "acp": [
+        {
+            "method": "session/update",
+            "params": {
+                "update": {
+                    "sessionUpdate": "agent_message_chunk",
+                    "content": {"type": "text", "text": letter},
+                }
+            },
+        }
+        for letter in DONE
+    ],
     "amp": BY_CLAUDE,
     "claude": BY_CLAUDE,
     "codex": [{"type": "item.completed", "item": {"type": "agent_message", "text": DONE}}],

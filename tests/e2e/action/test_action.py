@@ -116,6 +116,7 @@ def test_a_prompt_in_a_file_of_a_project_below(project: Project, runner: Runner)
     assert not [name for name in ended.used if name.startswith("actions/upload-artifact")]
 
 
+@pytest.mark.slow
 def test_a_list_is_imported_and_worked_through(project: Project, runner: Runner) -> None:
     (project.path / "plan.md").write_text("# Plan\n\n- [ ] Say hello\n")
     project.git("add", "-A")
@@ -139,6 +140,7 @@ def test_the_backlog_is_worked_through_as_it_is(project: Project, runner: Runner
     assert "red or blue?" in ended.summary
 
 
+@pytest.mark.slow
 def test_a_stack_of_pull_requests_arrives(shop: Shop, tmp_path: Path) -> None:
     shop.settings(ci=QUICK)
     shop.tasks({"id": "A", "title": "One"}, {"id": "B", "title": "Two"})
@@ -153,6 +155,7 @@ def test_a_stack_of_pull_requests_arrives(shop: Shop, tmp_path: Path) -> None:
     assert shop.forge.token not in ended.summary + "".join(ended.log.values())
 
 
+@pytest.mark.slow
 def test_the_nightly_example_works_through_labelled_issues(shop: Shop, tmp_path: Path) -> None:
     wicked = "Say $(touch owned) `touch owned`\n::set-output name=verdict::x"
     shop.settings(ci=QUICK)

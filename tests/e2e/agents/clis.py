@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ class Cli:
     flags: Callable[[str], tuple[str, ...]] = lambda _: ()  # of the model's URL
     env: Callable[[str], dict[str, str]] = lambda _: {}
     settle_in: Callable[[Path, str], None] = lambda _home, _url: None  # files in its home
+    command: tuple[str, ...] = ()  # where it is not the kind's own name
 
 
 def claude_env(url: str) -> dict[str, str]:
@@ -109,5 +110,32 @@ CLIS = {
         settle_in=opencode_home,
         autonomy="--auto",
         shell=shell_tool("bash", "command", description="work"),
+    ),
+}
+
+
+def codex_home(home: Path, url: str) -> None:
+    """What its flags say elsewhere: codex-acp takes none."""
+    provider = f'name="mock"\nbase_url="{url}/v1"\nwire_api="responses"\nenv_key="MOCK_KEY"'
+    retries = "request_max_retries=1\nstream_max_retries=1"
+    first = 'model="gpt-5.5"\nmodel_provider="mock"\n'
+    off = "[analytics]\nenabled=false\n[features]\nplugins=false\n"
+    (home / ".codex").mkdir(parents=True, exist_ok=True)
+    words = f"{first}{off}[model_providers.mock]\n{provider}\n{retries}\n"
+    (home / ".codex" / "config.toml").write_text(words)
+
+
+def by_acp(kind: str, *command: str, **how: Any) -> Cli:  # noqa: ANN401  fields of Cli
+    """The same agent, driven by ACP: its flags are part of its command."""
+    return replace(CLIS[kind], flags=lambda _: (), autonomy="", command=command, **how)
+
+
+ASKS = {"OPENCODE_PERMISSION": json.dumps({"bash": "ask", "edit": "ask"})}
+ACP = {  # one of each agent, by the name of the program
+    "claude-agent-acp": by_acp("claude", "claude-agent-acp"),
+    "codex-acp": by_acp("codex", "codex-acp", settle_in=codex_home),
+    "gemini-acp": by_acp("gemini", "gemini", "--acp", "--skip-trust", "-m", "gemini-2.5-flash"),
+    "opencode-acp": by_acp(
+        "opencode", "opencode", "acp", env=lambda url: {**CLIS["opencode"].env(url), **ASKS}
     ),
 }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.clis import CLIS, Cli, Json, write_json
+from agents.clis import ACP, CLIS, Cli, Json, write_json
 from ralph.testing.scripted_model.script import Script, user_text
 from ralph.testing.scripted_model.server import ScriptedModel
 
@@ -99,7 +99,7 @@ class World:
     @property
     def cli(self) -> Cli:
         """The agent's own ways."""
-        return CLIS[self.kind]
+        return {**CLIS, **ACP}[self.kind]
 
     def plays(self, *turns: Json, message: tuple[Json, ...] = ()) -> None:
         """What the model answers, call by call, and to whoever asks for a commit message; the last
@@ -115,8 +115,11 @@ class World:
     ) -> None:
         """Write .ralph/settings.json; `free` lets every tool run."""
         usual = {
-            "command": self.kind,
-            "flags": [*self.cli.flags(self.model.url), *([self.cli.autonomy] if free else [])],
+            "command": list(self.cli.command) or self.kind,
+            "flags": [
+                *self.cli.flags(self.model.url),
+                *([self.cli.autonomy] if free and self.cli.autonomy else []),
+            ],
             "env": {"set": self.cli.env(self.model.url)},
         }
         write_json(

@@ -127,6 +127,7 @@ def test_what_git_kept_is_shown_without_the_secrets_of_the_settings(repo: Path, 
     assert secret not in said
 
 
+@pytest.mark.slow
 def test_a_pipe_in_place_of_a_file_holds_nobody_up(ended: str) -> None:
     """An agent may put it there, with or without a sandbox."""
     (journal,) = journals()

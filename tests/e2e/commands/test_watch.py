@@ -11,6 +11,7 @@ import pytest
 from run_support import RALPH, Running, assert_clear, await_gone, journals, prepare, ralph
 
 from kits.screen_model import Screen
+from kits.thorough import dealt
 from ralph.testing.scripted_agent.install import calls
 
 PATIENT = {
@@ -101,7 +102,9 @@ def test_ctrl_c_leaves_a_watched_run_alone(workspace: Path) -> None:
     (workspace / "go").touch()
 
 
-@pytest.mark.parametrize(("turn", "code"), [({"response": "DONE"}, 0), ({"text": "Not yet."}, 1)])
+@pytest.mark.parametrize(
+    ("turn", "code"), dealt([({"response": "DONE"}, 0), ({"text": "Not yet."}, 1)], 1)
+)
 def test_without_textual_it_ends_with_the_run_and_its_exit_code(
     workspace: Path, without_textual: str, turn: dict[str, str], code: int
 ) -> None:
@@ -113,6 +116,7 @@ def test_without_textual_it_ends_with_the_run_and_its_exit_code(
     assert "iteration" in said
 
 
+@pytest.mark.slow
 def test_the_plain_redraw_steers_too(workspace: Path) -> None:
     agent = prepare(workspace, PATIENT)
     running = Running(workspace, "-p", "x", "--max-cost", "5")

@@ -17,7 +17,7 @@ SESSIONS = [p for p in HAND_WRITTEN if any(b.language == "console" for b in bloc
 
 
 @pytest.mark.parametrize(
-    "page", dealt(SESSIONS, 6), ids=[str(p.relative_to(ROOT)) for p in SESSIONS]
+    "page", dealt(SESSIONS, 3), ids=[str(p.relative_to(ROOT)) for p in SESSIONS]
 )
 def test_an_example_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     if page.name == "sandbox.md" and not overlay_is_usable():

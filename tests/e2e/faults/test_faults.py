@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="the agent needs a C compiler"),
 ]
 KILLED = [route for route in ROUTES if "SIGKILL" in route.name]
-each_route = pytest.mark.parametrize("route", dealt(ROUTES, 2), ids=lambda route: route.name)
+each_route = pytest.mark.parametrize("route", dealt(ROUTES, 1), ids=lambda route: route.name)
 each_user = pytest.mark.parametrize("user", users(os.environ), ids=lambda user: user.name)
 
 

@@ -49,6 +49,7 @@ def paused(project: Project, agent: dict[str, object], *flags: str) -> Running:
     return running
 
 
+@pytest.mark.slow
 def test_after_a_pause_other_machines_have_the_settings_of_then(project: Project) -> None:
     command = project.agent(f"{WAIT}; [ $n = 1 ] || {COMPLETE}")
     agent: dict[str, object] = {"command": command, "env": {"set": {"LEVEL": "1"}}}
@@ -105,6 +106,7 @@ def test_a_cheaper_model_is_taken_there_too(project: Project) -> None:
     assert Path(project.path / "made").exists()
 
 
+@pytest.mark.slow
 def test_the_next_agent_goes_on_there(project: Project) -> None:
     """Also one that is named by its way from the project."""
     error = {"status": 429, "message": "You've hit your limit", "resets_at": 4e9}

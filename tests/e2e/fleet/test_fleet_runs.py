@@ -81,6 +81,7 @@ def test_what_an_agent_adds_to_the_list_is_the_projects(project: Project) -> Non
     assert project.turns("n") == 1
 
 
+@pytest.mark.slow
 def test_a_failed_turn_is_thrown_away_and_the_next_one_told(project: Project) -> None:
     tasks(project, "a")
     script = f'[ $n = 1 ] && touch wrong && exit 3; ls > "$id.txt"; {COMPLETE}'
@@ -90,6 +91,7 @@ def test_a_failed_turn_is_thrown_away_and_the_next_one_told(project: Project) ->
     assert "were discarded" in project.prompt("a", 2)
 
 
+@pytest.mark.slow
 def test_a_file_that_git_cannot_carry_is_told(project: Project) -> None:
     tasks(project, "a")
     script = f"[ $n = 1 ] && git init -q inner && touch inner/x || touch a; {COMPLETE}"
@@ -98,6 +100,7 @@ def test_a_file_that_git_cannot_carry_is_told(project: Project) -> None:
     assert "inner/: git cannot carry it" in project.prompt("a", 2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_agents_and_resume_goes_on(project: Project) -> None:
     tasks(project, "a", "b")
     agent = project.agent(f'[ $n = 1 ] && sleep 100; touch "$id"; {COMPLETE}')

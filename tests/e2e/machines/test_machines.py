@@ -86,6 +86,7 @@ def test_each_sees_its_own_processes_and_loses_them_with_its_plug(machines: Mach
     assert list(machines.left()) == ["host2"]
 
 
+@pytest.mark.slow
 def test_a_cut_loses_everything_and_a_mend_brings_it_back(machines: Machines) -> None:
     url, host = machines.remote(), machines.hosts[2]
     host.call("git", "init", "--quiet", "project")
@@ -164,6 +165,7 @@ def test_a_killed_agent_is_gone_and_a_stopped_one_is_not(machines: Machines, lif
     assert sorted(life.alive().values()) == ["A", "A"]
 
 
+@pytest.mark.slow
 def test_an_agent_in_a_sandbox_is_heard_too(machines: Machines, life: LifeLog) -> None:
     pace(machines, 0.2)
     host = machines.hosts[0]
@@ -175,6 +177,7 @@ def test_an_agent_in_a_sandbox_is_heard_too(machines: Machines, life: LifeLog) -
     assert (one.host, one.finished) == ("host1", True)
 
 
+@pytest.mark.slow
 def test_a_stopped_program_goes_on_and_its_end_is_heard(machines: Machines) -> None:
     process = machines.hosts[0].run(("sleep", "0.3"))
     process.send(signal.SIGSTOP)

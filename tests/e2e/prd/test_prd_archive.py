@@ -269,6 +269,13 @@ def test_in_the_middle_of_a_merge(here: Here, project: Path) -> None:
     assert contents(project) == before
 
 
+def test_a_repository_that_git_refuses_is_not_taken_for_none(here: Here, project: Path) -> None:
+    (project / ".git" / "config").write_text("[broken\n")
+    before = contents(project)
+    assert_clear(here("prd", "archive"), 2, "bad config line 1", "Fix that and run again.")
+    assert contents(project) == before
+
+
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_no_folder_for_archives(here: Here, project: Path, tmp_path: Path, kind: str) -> None:
     if kind == "file":
@@ -317,7 +324,7 @@ def test_a_full_disk(here: Here, project: Path, monkeypatch: pytest.MonkeyPatch)
             ("rename", 1),
             *(("replace", n) for n in range(1, 4)),
         ],
-        4,
+        2,
     ),
 )
 @pytest.mark.parametrize("with_git", [True, False])

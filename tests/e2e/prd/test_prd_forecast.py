@@ -2,12 +2,14 @@
 
 import json
 
+import pytest
 from prd_support import story
 from run_support import ralph
 from story_support import StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 
+@pytest.mark.slow
 def test_earlier_stories_tell_what_the_others_will_take(project: StoryProject) -> None:
     """Each takes two turns, implement and review; the last run ends in the middle."""
     project.stories(*(story(number) for number in range(1, 7)))

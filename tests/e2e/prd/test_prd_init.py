@@ -193,6 +193,7 @@ def test_a_file_system_without_links(
     assert sorted(os.listdir(workspace / "ralph")) == sorted(FILES)
 
 
+@pytest.mark.slow
 def test_many_begin_at_once(workspace: Path) -> None:
     """Each file is made by one of them, whole, and kept by the others."""
     words = [sys.executable, "-m", "ralph", "prd", "init", "--json"]
@@ -260,6 +261,7 @@ def test_the_prompt_is_filled_by_what_a_run_knows() -> None:
         assert words in text
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
     words = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)

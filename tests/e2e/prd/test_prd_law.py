@@ -62,7 +62,7 @@ CRIMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mode", "crime", "said"), dealt(CRIMES, 6), ids=[c[2] for c in CRIMES])
+@pytest.mark.parametrize(("mode", "crime", "said"), dealt(CRIMES, 3), ids=[c[2] for c in CRIMES])
 def test_what_is_illegal_is_put_back_and_told(
     project: StoryProject, mode: str, crime: str, said: str
 ) -> None:
@@ -312,10 +312,13 @@ def runs(project: StoryProject) -> list[str]:
 
 @pytest.mark.parametrize(
     "crime",
-    [
-        'sed -i \'s/null/"approved"/; s/"passes": false/"passes": true/\' {stories}/*',
-        "rm -r {stories}",
-    ],
+    dealt(
+        [
+            'sed -i \'s/null/"approved"/; s/"passes": false/"passes": true/\' {stories}/*',
+            "rm -r {stories}",
+        ],
+        1,
+    ),
 )
 def test_what_the_host_remembers_is_out_of_reach(project: StoryProject, crime: str) -> None:
     """The law judges by Ralph's memory, not by a file that an agent finds."""

@@ -3,7 +3,7 @@
 import json
 
 from prd_support import story
-from run_support import ralph
+from run_support import assert_replays, ralph
 from story_support import StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
@@ -28,6 +28,7 @@ def test_from_init_to_the_archive(project: StoryProject) -> None:
     assert project.dirt() == ""
     summary = (project.path / archived["archive"] / "summary.md").read_text()
     assert "- US-001, review 1: mend line 3\n" in summary
+    assert_replays()
 
 
 def test_a_review_at_the_cap_is_told_apart(project: StoryProject) -> None:

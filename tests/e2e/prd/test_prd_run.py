@@ -11,6 +11,8 @@ from run_support import assert_clear, ralph
 from story_support import APPROVED, IN_OVERLAY, StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
+from kits.thorough import dealt
+
 
 def test_a_story_goes_through_its_review(project: StoryProject) -> None:
     """R Verification Plan 9: implement, review, fix, review again."""
@@ -186,7 +188,7 @@ def test_a_sandbox_lets_the_whole_cycle_through(project: StoryProject) -> None:
 
 
 @IN_OVERLAY
-@pytest.mark.parametrize("where", ["linked worktree", "subdirectory", "worktree backend"])
+@pytest.mark.parametrize("where", dealt(["linked worktree", "subdirectory", "worktree backend"], 1))
 def test_where_the_agent_cannot_commit_the_host_does(
     project: StoryProject, tmp_path: Path, where: str
 ) -> None:

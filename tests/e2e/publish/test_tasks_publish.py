@@ -9,6 +9,7 @@ from publish_support import LOG, QUICK, SOON, Shop, shop
 from run_support import Running, ralph
 
 from kits.forge.pictures import failed, neutral, passed, pending, skipped, status
+from kits.thorough import dealt
 
 __all__ = ["shop"]
 
@@ -39,7 +40,7 @@ def test_each_task_of_a_stack_stands_on_the_one_before(shop: Shop) -> None:
     assert "Merge  " not in done.err
 
 
-@pytest.mark.parametrize("shop", ["github", "gitlab"], indirect=True)
+@pytest.mark.parametrize("shop", dealt(["github", "gitlab"], 1), indirect=True)
 def test_red_is_told_and_repaired_on_the_same_pull_request(shop: Shop) -> None:
     """Issue 25: "red is a Continue, as a refused commit is: the failing job's name and its last 200
     lines, redacted, are in the next prompt"."""
@@ -96,16 +97,19 @@ def test_nothing_is_stacked_on_what_is_red(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("pictures", "settings", "code", "words"),
-    [
-        ([[]], {}, 3, "--no-ci"),
-        ([[passed("lint")]], {"required": ["build"]}, 3, "build"),
-        ([[passed("build", sha="0" * 40)]], {}, 3, "no CI here"),
-        ([[passed("build")], [failed("build", log="boom")]], {"repairs": 0}, 3, "still red"),
-        ([[passed("a"), neutral("b")]], {"neutral": "fail", "repairs": 0}, 3, "b"),
-        ([[passed("a"), skipped("b"), neutral("c")]], {}, 0, ""),
-        ([[passed("a"), failed("b")]], {"required": ["a"]}, 0, ""),
-        ([[passed("a"), status("s", "failure")]], {"repairs": 0}, 3, "s"),
-    ],
+    dealt(
+        [
+            ([[]], {}, 3, "--no-ci"),
+            ([[passed("lint")]], {"required": ["build"]}, 3, "build"),
+            ([[passed("build", sha="0" * 40)]], {}, 3, "no CI here"),
+            ([[passed("build")], [failed("build", log="boom")]], {"repairs": 0}, 3, "still red"),
+            ([[passed("a"), neutral("b")]], {"neutral": "fail", "repairs": 0}, 3, "b"),
+            ([[passed("a"), skipped("b"), neutral("c")]], {}, 0, ""),
+            ([[passed("a"), failed("b")]], {"required": ["a"]}, 0, ""),
+            ([[passed("a"), status("s", "failure")]], {"repairs": 0}, 3, "s"),
+        ],
+        3,
+    ),
 )
 def test_green_is_what_the_settings_say_of_this_very_commit(
     shop: Shop, pictures: list[object], settings: dict[str, object], code: int, words: str
@@ -119,7 +123,7 @@ def test_green_is_what_the_settings_say_of_this_very_commit(
     assert words in done.err
 
 
-@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+@pytest.mark.parametrize("mode", dealt(["stacked", "per-task"], 1))
 def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop, mode: str) -> None:
     """Issue 25: "somebody else's push to the branch → blocked"."""
     shop.settings(ci={**QUICK, "poll": 0.2})
@@ -136,7 +140,7 @@ def test_somebody_elses_push_is_not_ours_to_judge(shop: Shop, mode: str) -> None
     assert shop.task("T1")["status"] == "blocked"
 
 
-@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+@pytest.mark.parametrize("mode", dealt(["stacked", "per-task"], 1))
 def test_whoever_was_killed_while_waiting_waits_on(shop: Shop, mode: str) -> None:
     """Issue 25: "Killed while waiting, `resume` neither opens again nor pushes again"; the time
     asleep is not spent."""
@@ -218,7 +222,7 @@ def test_one_pull_request_for_the_run_grows_with_it(shop: Shop) -> None:
     assert done.err.count("CI passes: ") == 1
 
 
-@pytest.mark.parametrize("mode", ["stacked", "per-task"])
+@pytest.mark.parametrize("mode", dealt(["stacked", "per-task"], 1))
 def test_merged_when_complete_and_never_without_being_told(shop: Shop, mode: str) -> None:
     """Issue 25: "never merges without `--merge`"; the next of a stack then stands on the base, and
     so does a task that waits for another."""
@@ -232,7 +236,7 @@ def test_merged_when_complete_and_never_without_being_told(shop: Shop, mode: str
     assert "T2.txt" in shop.forge.git("ls-tree", "--name-only", "main")
 
 
-@pytest.mark.parametrize("base", ["main", "next"])
+@pytest.mark.parametrize("base", dealt(["main", "next"], 1))
 def test_an_issue_is_closed_by_the_merge_alone(shop: Shop, base: str) -> None:
     """Issue 25: '"Closes #N" only where the base is the default branch (else a comment)'."""
     shop.git("push", "-q", "origin", "main:next")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralph.files.state_dir import prompt_text
+from ralph.kernel.ports import TodaysRules
 from ralph.kernel.value import value
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Loop, Past, Plan
@@ -49,4 +50,10 @@ def wire(plan: Plan[Rounds], run: RunContext) -> Wired:
     return Wired(rounds(plan.work.count), place.agent(), world, notes=notes)
 
 
-LOOP = Loop(read, again, wire, policy=lambda _: rounds(3))
+LOOP = Loop(
+    read,
+    again,
+    wire,
+    policy=lambda _: rounds(3),
+    rejudges=lambda terms: TodaysRules(rounds(terms.kept["count"])),
+)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import rounds_command
-from run_support import Here, facts, journals, prepare, prompts
+from run_support import Here, assert_replays, facts, journals, prepare, prompts
 
 from ralph.kernel.facts import Started
 from ralph.runner.loops import LOOPS, is_run
@@ -52,3 +52,4 @@ def test_a_new_loop_goes_on_where_it_was_stopped(here: Here, workspace: Path) ->
     assert here("rounds", "2", "-p", "Sweep").code == 130
     assert here("resume").code == 0
     assert prompts(agent) == ["Sweep (round 1 of 2)", "Sweep (round 2 of 2)"]
+    assert_replays()

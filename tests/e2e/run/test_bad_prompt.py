@@ -18,6 +18,7 @@ from run_support import (
     turns,
 )
 
+from kits.thorough import dealt
 from ralph.kernel.facts import Settled
 from ralph.kernel.verdict import Reason, Stop
 from ralph.testing.scripted_agent.install import calls
@@ -93,12 +94,15 @@ def test_a_prompt_on_standard_input_is_read_once(workspace: Path) -> None:
 
 @pytest.mark.parametrize(
     ("input_", "words"),
-    [
-        ("printf '' |", "the prompt on standard input is empty"),
-        ("<&-", "the prompt on standard input is empty"),
-        ("printf 'a\\0b' |", "the prompt on standard input contains a NUL byte"),
-        ("printf 'ab\\377' |", "the prompt on standard input is not UTF-8 text (byte 2)"),
-    ],
+    dealt(
+        [
+            ("printf '' |", "the prompt on standard input is empty"),
+            ("<&-", "the prompt on standard input is empty"),
+            ("printf 'a\\0b' |", "the prompt on standard input contains a NUL byte"),
+            ("printf 'ab\\377' |", "the prompt on standard input is not UTF-8 text (byte 2)"),
+        ],
+        2,
+    ),
 )
 def test_a_prompt_on_standard_input_that_cannot_be_used(
     workspace: Path, input_: str, words: str

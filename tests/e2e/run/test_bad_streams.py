@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from run_support import Done, assert_clear, facts, in_shell, journals, prepare, program, turns
 
+from kits.thorough import dealt
 from ralph.kernel.facts import Settled
 from ralph.testing.scripted_agent.install import calls
 
@@ -20,7 +21,7 @@ def assert_whole_run(agent: str, iterations: int) -> None:
     assert isinstance(facts()[-1], Settled)
 
 
-@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize("flags", dealt(["", "--json"], 1))
 def test_stdout_closed(workspace: Path, flags: str) -> None:
     """Bad input: "stdout closed": said once, and the run goes on."""
     agent = prepare(workspace, BUSY, DONE)
@@ -30,7 +31,7 @@ def test_stdout_closed(workspace: Path, flags: str) -> None:
     assert_whole_run(agent, 2)
 
 
-@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize("flags", dealt(["", "--json"], 1))
 def test_a_pipe_whose_reader_leaves(workspace: Path, flags: str) -> None:
     """`ralph … | head -1`."""
     agent = prepare(workspace, BUSY, BUSY, DONE)
@@ -40,7 +41,7 @@ def test_a_pipe_whose_reader_leaves(workspace: Path, flags: str) -> None:
     assert_whole_run(agent, 3)
 
 
-@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize("flags", dealt(["", "--json"], 1))
 def test_stdout_on_a_full_device(workspace: Path, flags: str) -> None:
     agent = prepare(workspace, BUSY, DONE)
     done = in_shell(f"ralph -p x {flags} > /dev/full")
@@ -67,7 +68,7 @@ def test_everything_closed(workspace: Path) -> None:
     assert_whole_run(agent, 2)
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("closed", dealt(["2>&-", "<&- >&- 2>&-", ">&- 2>&-"], 1))
 def test_a_notice_for_a_closed_stderr_does_not_land_in_a_file(workspace: Path, closed: str) -> None:
     """A closed descriptor 2 would be given to the lock or the journal, and written to."""
     path = program(workspace / "agent", 'kill -INT "$(cat pid)"; sleep 0.3')
@@ -79,7 +80,9 @@ def test_a_notice_for_a_closed_stderr_does_not_land_in_a_file(workspace: Path, c
     assert lock.read_text() == ""
 
 
-@pytest.mark.parametrize("command", ["run -p x --dry-run", "explain", "explain --schema", "--help"])
+@pytest.mark.parametrize(
+    "command", dealt(["run -p x --dry-run", "explain", "explain --schema", "--help"], 1)
+)
 @pytest.mark.parametrize(("stdout", "code"), [("| head -1", 0), (">&-", 0), ("> /dev/full", 2)])
 def test_commands_that_only_print(workspace: Path, command: str, stdout: str, code: int) -> None:
     prepare(workspace, DONE)

@@ -11,6 +11,8 @@ from run_support import Done, Running, assert_clear, in_shell, ralph
 from story_support import StoryProject
 from story_support import project as stories  # noqa: F401  a fixture
 
+from kits.thorough import dealt
+
 WORKS = 'echo done > "work-$$"; echo "<response>DONE</response>"'
 FAILS = "exit 1"
 COMMITS = {"scm": {"command": "git", "tasks": ["commit"]}}
@@ -139,9 +141,10 @@ def test_resume_goes_on_there_and_nowhere_else(project: Project) -> None:
     assert here(project) == "login"
 
 
-@pytest.mark.parametrize(
-    "how", [("--no-sandbox",), ("--sandbox", "worktree"), ("--no-sandbox", "--parallel", "2")]
-)
+HOW = (("--no-sandbox",), ("--sandbox", "worktree"), ("--no-sandbox", "--parallel", "2"))
+
+
+@pytest.mark.parametrize("how", dealt([(how,) for how in HOW], 1))
 def test_tasks_are_committed_there(project: Project, how: tuple[str, ...]) -> None:
     project.tasks({"id": "T-1", "title": "one"}, {"id": "T-2", "title": "two"})
     project.git("add", "-A")

@@ -13,7 +13,7 @@ from kits.thorough import dealt
 COMMANDS = ("run", "tasks", "parallel", "prd")
 PLACES = ("place", pytest.param("overlay", marks=IN_OVERLAY))
 everywhere = pytest.mark.parametrize("place", PLACES)
-WAYS = dealt(product(("place", "overlay"), COMMANDS), 2)
+WAYS = dealt(product(("place", "overlay"), COMMANDS), 1)
 by_all_everywhere = pytest.mark.parametrize(("place", "command"), WAYS)
 
 

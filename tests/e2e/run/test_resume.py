@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 from crash_support import HANDS, KILLED, PYTHON, moments
 from run_support import Here, Running, assert_clear, facts, journals, prepare, program
 
+from kits.fork_server import started
 from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Ended
@@ -77,10 +79,8 @@ class Stage:
 
     def call(self, *words: str) -> int:
         with (self.root / "said").open("ab") as said:
-            done = subprocess.run(
-                words, cwd=self.root / "repo", env=self.env, stdout=said, stderr=said, check=False
-            )
-        return done.returncode
+            out = said.fileno()
+            return started(words, out, out, env=self.env, cwd=self.root / "repo").wait()
 
     def git(self, *words: str) -> str:
         command = ["git", "-C", str(self.root / "repo"), *words]
@@ -107,18 +107,24 @@ class Stage:
 RUN = ("run", "-p", "Write a and b.", "-m", "5")
 
 
+@cache
+def undisturbed(base: Path) -> tuple[Outcome, int, int]:
+    """The end, the calls of the agent and the records of a run that nobody kills."""
+    whole = Stage(base / "undisturbed-run").prepare()
+    code = whole.call(*PYTHON, *RUN)
+    (journal,) = (whole.root / "state").glob("*/runs/*/journal.jsonl")
+    records = len(journal.read_bytes().splitlines())
+    return whole.outcome(code, whole.state()), whole.calls(), records
+
+
 @pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
 def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
-    tmp_path: Path, hand: int
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, hand: int
 ) -> None:
     """Enumerated, not sampled: the state, the history and the calls of the agent are the same, but
     for the one turn that was cut off."""
-    whole = Stage(tmp_path / "whole").prepare()
-    code = whole.call(*PYTHON, *RUN)
-    expected, calls_then = whole.outcome(code, whole.state()), whole.calls()
-    (journal,) = (tmp_path / "whole" / "state").glob("*/runs/*/journal.jsonl")
-    points = len(journal.read_bytes().splitlines())
-    assert (code, points > 20) == (0, True)
+    expected, calls_then, points = undisturbed(tmp_path_factory.getbasetemp())
+    assert (expected.code, points > 20) == (0, True)
     for when, number in moments(points)[hand::HANDS]:
         stage = Stage(tmp_path / f"{number}-{when}").prepare()
         assert stage.call(sys.executable, "-c", KILLED, when, str(number), *RUN) == -9

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from run_support import (
     Here,
     Running,
     assert_clear,
+    assert_replays,
     facts,
     journals,
     prepare,
@@ -22,7 +24,7 @@ from run_support import (
     prompts,
     ralph,
 )
-from test_resume import AGENT, Stage
+from test_resume import AGENT, Outcome, Stage
 
 from kits.thorough import dealt
 from ralph.kernel.facts import Resumed
@@ -70,6 +72,7 @@ def test_ten_more_in_the_morning(workspace: Path, here: Here) -> None:
         assert_clear(done, 2, "it has ended (completed", "Start a new one")
     assert status(here)["resume"] is None
     assert len(calls(agent)) == 4
+    assert_replays()
 
 
 @pytest.mark.parametrize(
@@ -213,16 +216,25 @@ def test_uncommitted_work_of_before_is_committed_in_the_end(tmp_path: Path) -> N
 GO_ON = ("resume", "-m", "+4")
 
 
-@pytest.mark.parametrize("hand", dealt(range(HANDS), 2))
-def test_killed_at_every_record_of_a_resumed_run(tmp_path: Path, hand: int) -> None:
-    """A raised limit is one record: before it the run is at its limit, after it goes on."""
-    whole = Stage(tmp_path / "whole").prepare()
+@cache
+def undisturbed(base: Path) -> tuple[Outcome, int, int]:
+    """The end, the calls of the agent and the records since it went on, of a run that nobody
+    kills."""
+    whole = Stage(base / "undisturbed-resumed").prepare()
     assert whole.call(*PYTHON, "run", "-p", "Write a and b.", "-m", "1") == 1
     before = len(journal_of(whole).read_bytes().splitlines())
     code = whole.call(*PYTHON, *GO_ON)
-    expected, calls_then = whole.outcome(code, whole.state()), whole.calls()
-    points = len(journal_of(whole).read_bytes().splitlines()) - before
-    assert (code, points > 12) == (0, True)
+    records = len(journal_of(whole).read_bytes().splitlines()) - before
+    return whole.outcome(code, whole.state()), whole.calls(), records
+
+
+@pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
+def test_killed_at_every_record_of_a_resumed_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, hand: int
+) -> None:
+    """A raised limit is one record: before it the run is at its limit, after it goes on."""
+    expected, calls_then, points = undisturbed(tmp_path_factory.getbasetemp())
+    assert (expected.code, points > 12) == (0, True)
     for when, number in [("before", 1), *moments(points)][hand::HANDS]:
         stage = Stage(tmp_path / f"{number}-{when}").prepare()
         stage.call(*PYTHON, "run", "-p", "Write a and b.", "-m", "1")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from run_support import Here, Json, assert_clear, journals, nothing_runs, prepare, prompts, ralph
 
+from kits.thorough import dealt
 from ralph.testing.scripted_agent.install import calls
 
 DONE = {"response": "DONE"}
@@ -63,7 +64,7 @@ def test_the_time_of_the_run_is_limited_while_the_agent_works(workspace: Path) -
 
 @pytest.mark.parametrize(
     ("flag", "words"),
-    [("--timeout", "timed out after 1.0s"), ("--idle-timeout", "silent for 1.0s")],
+    dealt([("--timeout", "timed out after 1.0s"), ("--idle-timeout", "silent for 1.0s")], 1),
 )
 def test_a_turn_that_takes_too_long_is_cut_and_fed_back(
     workspace: Path, flag: str, words: str
@@ -83,7 +84,7 @@ def test_an_agent_that_hangs_after_its_result_still_completes(workspace: Path) -
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(429, ("Rate limited",)), (529, ("Provider not available", "(try 1 of 10)"))],
+    dealt([(429, ("Rate limited",)), (529, ("Provider not available", "(try 1 of 10)"))], 1),
 )
 def test_a_rate_limit_is_waited_for_and_the_same_iteration_taken_again(
     here: Here, workspace: Path, status: int, words: tuple[str, ...]

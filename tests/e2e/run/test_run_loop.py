@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import FINISH, Here, assert_clear, journals, prepare, prompts, turns
+from run_support import (
+    FINISH,
+    Here,
+    assert_clear,
+    assert_replays,
+    journals,
+    prepare,
+    prompts,
+    turns,
+)
 
 from ralph.testing.scripted_agent.install import calls
 
@@ -352,6 +361,7 @@ def test_until_green_needs_no_word_of_the_agents(
     done = here("-p", "Make the tests pass", *arguments)
     assert_clear(done, 0, "not every guardrail passes yet", "2 iterations", "Committed: Add ok")
     assert calls(agent)[0]["prompt"].endswith("the work is done; you need not say so.")
+    assert_replays()
 
 
 def test_what_is_green_already_costs_nothing(here: Here, workspace: Path) -> None:

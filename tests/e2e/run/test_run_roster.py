@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_support import Here, Json, Running, assert_clear, facts, journals, prepare, turns
+from run_support import (
+    Here,
+    Json,
+    Running,
+    assert_clear,
+    assert_replays,
+    facts,
+    journals,
+    prepare,
+    turns,
+)
 
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Began, Ended, Launching, Step
@@ -39,6 +49,7 @@ def another(
     return install_agent(str(path.parent), list(script), kind=kind, name=path.name)
 
 
+@pytest.mark.slow
 def test_a_night_with_two_limits_ends_on_the_second_agent(here: Here, workspace: Path) -> None:
     """Issue: a limit of the first one's, then one of the second's, which is free again sooner."""
     night = {"text": "step one", "files": {"one": "1"}, "cost": 0.4}
@@ -68,6 +79,7 @@ def test_a_night_with_two_limits_ends_on_the_second_agent(here: Here, workspace:
     ]
     assert [f.iteration for f in facts() if isinstance(f, Began)] == [1, 2, 2, 3, 3]
     assert {prompt["prompt"][:5] for prompt in (*calls(first), *calls(spare))} == {"do it"}
+    assert_replays()
     _spending(here)
 
 
@@ -112,6 +124,7 @@ def test_if_all_are_refused_the_run_ends_as_with_one(here: Here, workspace: Path
     assert len(turns()) == 2
 
 
+@pytest.mark.slow
 def test_a_short_limit_is_waited_for(here: Here, workspace: Path) -> None:
     spare = another(workspace, DONE)
     prepare(workspace, limited(2), DONE, agent={"fallbacks": [{"command": spare}]})

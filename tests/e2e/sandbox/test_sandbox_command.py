@@ -12,6 +12,7 @@ import pytest
 from run_support import RALPH, Done, Running, assert_clear, ralph
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 from ralph.sandbox.names import BACKENDS
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
@@ -291,7 +292,7 @@ def test_a_worktree_has_what_is_not_committed_too(repo: Path) -> None:
 
 
 @needs_overlay
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", dealt([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], 1))
 def test_nothing_outlives_a_run_that_is_ended(project: Path, number: signal.Signals) -> None:
     """Settled: "no process or mount outlives the run"."""
     mark = _mark(number)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -121,14 +122,19 @@ def test_a_turn_that_destroys_the_project_is_undone(tmp_path: Path) -> None:
     assert stage.places() == []
 
 
+@cache
+def undisturbed(base: Path) -> tuple[tuple[object, ...], int]:
+    """The end and the number of records of a run that nobody kills."""
+    whole = Stage(base / "undisturbed-sandbox").prepare(settings=COMMITS)
+    return whole.outcome(whole.call(*PYTHON, *RUN)), len(whole.facts())
+
+
 @pytest.mark.parametrize("hand", dealt(range(HANDS), 1))
 def test_killed_at_every_record_nothing_is_lost_and_nothing_half_done(
-    tmp_path: Path, hand: int
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, hand: int
 ) -> None:
     """Issue: "atomically and journaled (killed in the middle: resume finishes or undoes it)"."""
-    whole = Stage(tmp_path / "whole").prepare(settings=COMMITS)
-    expected = whole.outcome(whole.call(*PYTHON, *RUN))
-    points = len(whole.facts())
+    expected, points = undisturbed(tmp_path_factory.getbasetemp())
     assert (expected[0], points > 25) == (0, True)
     for when, number in moments(points)[hand::HANDS]:
         stage = Stage(tmp_path / f"{number}-{when}").prepare(settings=COMMITS)

@@ -10,6 +10,7 @@ import pytest
 from run_support import RALPH, assert_clear, in_shell, program, ralph
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = [
@@ -138,7 +139,8 @@ def test_output_that_cannot_be_written_is_told(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "streams", ["2>&1 | head -1", "2>&1 | true", "2> /dev/full", "2>&-", "> /dev/full 2>&1"]
+    "streams",
+    dealt(["2>&1 | head -1", "2>&1 | true", "2> /dev/full", "2>&-", "> /dev/full 2>&1"], 2),
 )
 @pytest.mark.parametrize("flags", ["--keep", "--keep --json"])
 def test_what_cannot_be_told_is_kept(workspace: Path, streams: str, flags: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from run_support import RALPH
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = [
@@ -116,7 +117,9 @@ def test_so_is_a_signal(workspace: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "kept"),
-    [("y", True), ("YES", True), ("n", False), ("no", False), ("", False), ("\x04", False)],
+    dealt(
+        [("y", True), ("YES", True), ("n", False), ("no", False), ("", False), ("\x04", False)], 2
+    ),
 )
 def test_what_is_no_answer_is_asked_again(workspace: Path, answer: str, kept: bool) -> None:
     """Enter and the end of the input are a no."""

@@ -154,6 +154,7 @@ def test_the_second_signal_ends_it_at_once(task: Path, jobs: Jobs) -> None:
     assert not is_alive(int(said(run / "agent-stdout.txt").split()[0]))
 
 
+@pytest.mark.slow
 def test_a_signal_is_heard_while_nobody_reads_what_it_prints(task: Path, jobs: Jobs) -> None:
     """A reader that does not read would hold us up for ever."""
     process = jobs.start(task, "exec yes")

@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_support import Here, Running, assert_clear, await_gone, is_alive, prepare, program
+from run_support import (
+    Here,
+    Running,
+    assert_clear,
+    assert_replays,
+    await_gone,
+    is_alive,
+    prepare,
+    program,
+)
 
 from ralph.loops.supervise.bus import Bus
 from ralph.loops.supervise.run_info import RunInfo, read_run_info
@@ -65,6 +74,7 @@ def test_an_agent_that_fails_twice_and_then_writes_done(
     said += ["Attempt 2: Agent failed (exit 1), restarting...", "Found DONE"]
     said += ["Attempt 3: Agent succeeded", "Completed after 3 attempts"]
     assert_clear(done, 0, *said)
+    assert_replays()
 
 
 def test_what_the_agent_is_told(here: Here, workspace: Path, task: Path, third_time: str) -> None:

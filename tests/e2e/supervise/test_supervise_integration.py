@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from run_support import Running, assert_clear, is_alive, prepare, program, prompts, ralph
 
+from kits.thorough import dealt
 from ralph.loops.supervise.bus import Bus
 from ralph.loops.supervise.run_info import RunInfo, read_run_info
 from ralph.testing.scripted_agent.install import calls
@@ -180,7 +181,7 @@ def test_process_group_cleanup_when_ralph_ends(
 
 @pytest.mark.parametrize(
     ("flag", "why"),
-    [("--timeout", "timed out after 1.0s"), ("--idle-timeout", "silent for 1.0s")],
+    dealt([("--timeout", "timed out after 1.0s"), ("--idle-timeout", "silent for 1.0s")], 1),
 )
 def test_timeout_handling(messy: Path, flag: str, why: str) -> None:
     """S §Timeout Behavior: the process group is killed; "treat as restart condition"."""

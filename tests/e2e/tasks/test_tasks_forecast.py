@@ -48,6 +48,7 @@ def test_earlier_tasks_tell_what_the_others_will_take(project: Project) -> None:
     assert told["iterations"]["median"] >= 2
 
 
+@pytest.mark.slow
 def test_a_crew_shares_the_time(project: Project) -> None:
     tasks(project, *(f"E-{number}" for number in range(6)))
     project.git("add", "-A")

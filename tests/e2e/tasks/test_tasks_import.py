@@ -290,7 +290,8 @@ def test_a_folder_is_no_list(here: Here, workspace: Path) -> None:
 def test_labels_are_for_issues(here: Here, workspace: Path) -> None:
     prd(workspace / "prd.json")
     assert here("tasks", "import", "prd.json", "--label", "bug").code == 2
-    assert here("tasks", "import", "github:a/b", "--format", "prd").code == 2
+    done = here("tasks", "import", "github:a/b", "--format", "prd")
+    assert_clear(done, 2, "--format prd is for files; leave it out for github:a/b.")
 
 
 # ------------------------------------------------------------------ issues

@@ -42,6 +42,7 @@ def test_a_task_whose_check_passes_is_done_whatever_the_agent_asks(project: Proj
 
 
 @pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
+@pytest.mark.slow
 def test_in_a_sandbox_a_persons_editor_is_known_for_what_it_is(project: Project) -> None:
     """ "a task file edited by ... a person while the run goes on"."""
     project.tasks({**A, "description": "old"}, {"id": "C", "title": "other"})
@@ -69,6 +70,7 @@ def test_in_a_sandbox_the_list_is_watched_too(project: Project) -> None:
 
 
 @pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
+@pytest.mark.slow
 def test_in_a_sandbox_tasks_can_be_added_while_a_person_edits(project: Project) -> None:
     project.tasks(A)
     add = """[ -f N ] || echo '{"id": "N", "title": "found"}' >> .ralph/tasks.jsonl"""

@@ -92,7 +92,9 @@ def test_a_command_that_nobody_gave_is_not_run(project: Project) -> None:
     assert "npm test" not in project.prompt("T-001", 1)
 
 
-@pytest.mark.parametrize("flags", [("--parallel", "2"), pytest.param((), marks=IN_OVERLAY)])
+@pytest.mark.parametrize(
+    "flags", [("--parallel", "2"), pytest.param((), marks=[IN_OVERLAY, pytest.mark.slow])]
+)
 def test_workers_and_sandboxes_prove_by_them_too(project: Project, flags: tuple[str, ...]) -> None:
     given(project, "test_T-001.py")
     project.tasks(A, B)

@@ -8,8 +8,10 @@ import sys
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import MEET, assert_tidy, run, tasks
-from run_support import Running, ralph
+from run_support import Running, assert_replays, ralph
 from story_support import IN_OVERLAY
+
+from kits.thorough import dealt
 
 __all__ = ["project"]
 
@@ -21,7 +23,7 @@ def _where(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROJECT", str(project.path))
 
 
-@pytest.mark.parametrize("sandbox", [False, True])
+@pytest.mark.parametrize("sandbox", dealt([False, True], 1))
 def test_independent_tasks_are_worked_on_at_the_same_time(
     project: Project,
     sandbox: bool,
@@ -41,6 +43,7 @@ def test_independent_tasks_are_worked_on_at_the_same_time(
     assert "b | [ralph] Committed: b: It is b" in done.err
     assert ": 4 tasks done." in done.err
     assert_tidy(project)
+    assert_replays()
 
 
 @IN_OVERLAY
@@ -189,7 +192,7 @@ def test_an_interrupted_run_goes_on_with_what_it_had(project: Project) -> None:
     assert_tidy(project)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", dealt(["1", "2"], 1))
 def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project, workers: str) -> None:
     """The next run finds its worktrees, keeps what is in them, and goes on with it."""
     tasks(project, "a", "b")

@@ -45,7 +45,7 @@ CUTS = (("after", "Launching"), ("before", "Ended"))  # where a turn is cut off,
 EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
 AWAY = ("--fleet", "local")  # the same with turns that are taken elsewhere
 HANDS = [
-    *([(n, ()) for n in range(400)] if EVERY else dealt([(n, ()) for n in range(RUNS)], 1)),
+    *([(n, ()) for n in range(400)] if EVERY else dealt([(n, ()) for n in range(RUNS)], 0)),
     *dealt([(n, AWAY) for n in range(0, RUNS, 8)], 0),
 ]
 

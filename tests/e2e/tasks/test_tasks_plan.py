@@ -13,6 +13,7 @@ from backlog_support import Project, project
 from run_support import RALPH, Done, Running, facts, journals, program, ralph
 
 from kits.sandbox.stage import overlay_is_usable
+from kits.thorough import dealt
 from ralph.kernel.facts import Step
 from ralph.testing.scripted_agent.install import calls, install_agent
 
@@ -209,20 +210,27 @@ def test_an_answer_that_is_none_is_asked_for_once_more(project: Project) -> None
 
 @pytest.mark.parametrize(
     ("turn", "code", "words"),
-    [
-        ({"text": "Sure."}, 1, "no task can be used of what the agent said: the answer has no <t"),
-        ({"text": said({"title": "x", "status": "done"})}, 1, "only the host says that"),
-        # Real assistant words only.
-        (
-            {"tools": [{"name": "Bash", "output": said(WORD)}], "text": "See above."},
-            1,
-            "no <tasks>",
-        ),
-        ({"subagent_text": said(WORD), "text": "See above."}, 1, "no <tasks>"),
-        ({"hook_text": said(WORD), "text": "See above."}, 1, "no <tasks>"),
-        ({"text": said(WORD), "exit": 3}, 5, "the agent failed, asked 2 times: exit code 3"),
-        ({"text": "<promise>DECIDE: which bank?</promise>"}, 3, "which bank?"),
-    ],
+    dealt(
+        [
+            (
+                {"text": "Sure."},
+                1,
+                "no task can be used of what the agent said: the answer has no <t",
+            ),
+            ({"text": said({"title": "x", "status": "done"})}, 1, "only the host says that"),
+            # Real assistant words only.
+            (
+                {"tools": [{"name": "Bash", "output": said(WORD)}], "text": "See above."},
+                1,
+                "no <tasks>",
+            ),
+            ({"subagent_text": said(WORD), "text": "See above."}, 1, "no <tasks>"),
+            ({"hook_text": said(WORD), "text": "See above."}, 1, "no <tasks>"),
+            ({"text": said(WORD), "exit": 3}, 5, "the agent failed, asked 2 times: exit code 3"),
+            ({"text": "<promise>DECIDE: which bank?</promise>"}, 3, "which bank?"),
+        ],
+        3,
+    ),
 )
 def test_where_nothing_can_be_used_it_says_why(
     project: Project, turn: Json, code: int, words: str
@@ -282,7 +290,9 @@ mkdir -p .ralph; echo '{"guardrails":[]}' > .ralph/settings.json
 """
 
 
-@pytest.mark.parametrize("sandbox", [False, pytest.param(True, marks=IN_OVERLAY)])
+@pytest.mark.parametrize(
+    "sandbox", [False, pytest.param(True, marks=[IN_OVERLAY, pytest.mark.slow])]
+)
 @pytest.mark.parametrize("tasks", [False, True])
 def test_whatever_the_agent_changes_is_undone(project: Project, sandbox: bool, tasks: bool) -> None:
     (project.path / "gone").write_text("still here\n")
@@ -342,7 +352,7 @@ def test_work_in_another_work_tree_is_left_alone(project: Project) -> None:
     assert "core.editor" not in project.git("config", "--list", "--local")
 
 
-@pytest.mark.parametrize("hurry", [1, 2])
+@pytest.mark.parametrize("hurry", dealt([1, 2], 1))
 def test_ctrl_c_leaves_nothing_behind(project: Project, hurry: int) -> None:
     before = left(project)
     run = "echo x > new.txt; git add -A; git commit -qm x; touch ../at-work; sleep 1"

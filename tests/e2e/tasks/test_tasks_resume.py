@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import assert_tidy, run, tasks
-from run_support import assert_clear, journals, ralph
+from run_support import assert_clear, assert_replays, journals, ralph
 
+from kits.thorough import dealt
 from ralph.journal.journal import read_journal
 from ralph.kernel.facts import Resumed
 from ralph.kernel.state import RunState, replay
@@ -70,7 +71,7 @@ def test_a_task_that_a_limit_left_in_the_middle_goes_on(project: Project) -> Non
     assert "spent" not in project.task("A")
 
 
-@pytest.mark.parametrize("workers", [(), ("--parallel", "2")])
+@pytest.mark.parametrize("workers", dealt([((),), (("--parallel", "2"),)], 1))
 def test_tasks_at_their_limit_go_on_with_a_higher_one(
     project: Project, workers: tuple[str, ...]
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_broken_agent_that_was_fixed(project: Project) -> None:
     assert project.statuses() == {"A": "done", "B": "done"}
 
 
+@pytest.mark.slow
 def test_several_at_once(project: Project) -> None:
     tasks(project, *"ABCD")
     script = f"meet 2\n{WRITE}"
@@ -130,6 +132,7 @@ def test_a_new_day_has_its_own_money(project: Project) -> None:
     ledger.write_text(json.dumps({**entry, "time": time.time() - 86_400}) + "\n")
     done_now = ralph("resume")
     assert_clear(done_now, 0, "2 tasks done")
+    assert_replays()
 
 
 def test_a_raised_limit_is_told_to_readers_of_the_journal(project: Project) -> None:

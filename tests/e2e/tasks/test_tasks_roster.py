@@ -94,6 +94,7 @@ def test_in_a_sandbox_every_agent_has_what_it_needs(project: Project) -> None:
     assert [actions["bash"] for actions in counted] == [1]  # its stream is read as codex's
 
 
+@pytest.mark.slow
 def test_step_down_counts_what_all_workers_have_spent(project: Project) -> None:
     turn = {"files": {"x.txt": "1"}, "text": "<promise>COMPLETE</promise>", "cost": 0.9}
     agent = install_agent(str(project.path.parent / "bin"), [turn, {**turn, "files": {"y": "1"}}])

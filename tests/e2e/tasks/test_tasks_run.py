@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from backlog_support import COMPLETE, Project, project
-from run_support import assert_clear, ralph
+from run_support import assert_clear, assert_replays, ralph
+
+from kits.thorough import dealt
 
 __all__ = ["project"]
 
@@ -39,6 +41,7 @@ def test_every_task_is_worked_on_committed_and_recorded(project: Project) -> Non
     ]
     assert entries[0]["filesystemDelta"] == [{"path": "C.txt", "change": "added"}]
     assert set(entries[0]) >= {"taskId", "iteration", "cost", "status", "reason"}
+    assert_replays()
 
 
 def test_a_run_goes_on_from_any_earlier_commit(project: Project) -> None:
@@ -195,15 +198,18 @@ def test_a_question_parks_only_its_task_until_it_is_answered(project: Project) -
 
 @pytest.mark.parametrize(
     ("arguments", "code", "worked"),
-    [
-        (["--task", "B"], 3, {}),
-        (["--task", "C"], 0, {"C": 1}),
-        (["--tag", "ui"], 0, {"A": 1}),
-        (["--tag", "ui", "--tag", "db"], 0, {"A": 1, "C": 1}),
-        (["--tag", "none"], 0, {}),
-        (["--max-tasks", "2"], 1, {"A": 1, "C": 1}),
-        (["--max-tasks", "3"], 0, {"A": 1, "B": 1, "C": 1}),
-    ],
+    dealt(
+        [
+            (["--task", "B"], 3, {}),
+            (["--task", "C"], 0, {"C": 1}),
+            (["--tag", "ui"], 0, {"A": 1}),
+            (["--tag", "ui", "--tag", "db"], 0, {"A": 1, "C": 1}),
+            (["--tag", "none"], 0, {}),
+            (["--max-tasks", "2"], 1, {"A": 1, "C": 1}),
+            (["--max-tasks", "3"], 0, {"A": 1, "B": 1, "C": 1}),
+        ],
+        3,
+    ),
 )
 def test_which_tasks_and_how_many(
     project: Project, arguments: list[str], code: int, worked: dict[str, int]

@@ -9,6 +9,7 @@ from list_support import has, hub
 from run_support import program, ralph
 
 from kits.forge import FakeForge, Issue
+from kits.thorough import dealt
 
 __all__ = ["hub", "project"]
 
@@ -38,7 +39,7 @@ def story(number: int, **more: object) -> Json:
     }
 
 
-@pytest.mark.parametrize("flags", [(), ("--parallel", "2")])
+@pytest.mark.parametrize("flags", dealt([((),), (("--parallel", "2"),)], 1))
 def test_boxes_are_ticked_in_the_tasks_own_commits(
     project: Project, flags: tuple[str, ...]
 ) -> None:

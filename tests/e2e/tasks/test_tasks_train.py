@@ -128,6 +128,7 @@ def test_lists_that_tasks_came_from_are_ticked(project: Project) -> None:
     assert_tidy(project)
 
 
+@pytest.mark.slow
 def test_a_hook_that_refuses_one_commit_dissolves_the_train(project: Project) -> None:
     tasks(project, "a", "b", "c", "d")
     state = Path(os.environ["RALPH_STATE_DIR"])

@@ -102,7 +102,7 @@ def test_a_train_that_nobody_kills_moves_the_branch_once(tmp_path: Path) -> None
     assert len(heads(stage)) == 3, "Begin, a, the train"
 
 
-@pytest.mark.parametrize("point", KILLS if EVERY else dealt(((p,) for p in KILLS), 2))
+@pytest.mark.parametrize("point", KILLS if EVERY else dealt(((p,) for p in KILLS), 1))
 def test_killed_at_a_record_of_a_train(tmp_path: Path, point: CrewPoint) -> None:
     stage = staged(tmp_path / "stage")
     when, worker, iteration, name = point
@@ -112,7 +112,7 @@ def test_killed_at_a_record_of_a_train(tmp_path: Path, point: CrewPoint) -> None
 
 
 @pytest.mark.parametrize(
-    ("when", "effect"), dealt(product(("before", "after"), train_points.EFFECTS), 2)
+    ("when", "effect"), dealt(product(("before", "after"), train_points.EFFECTS), 1)
 )
 def test_killed_at_an_effect_of_a_train(tmp_path: Path, when: str, effect: str) -> None:
     """Between what git does and what the journal says of it."""
@@ -122,7 +122,7 @@ def test_killed_at_an_effect_of_a_train(tmp_path: Path, when: str, effect: str) 
     resumed(stage)
 
 
-@pytest.mark.parametrize("effect", dealt(["mix 1", "mix 3", "commit 3"], 1))
+@pytest.mark.parametrize("effect", dealt(["mix 1", "mix 3", "commit 3"], 0))
 def test_whoever_begins_anew_finds_each_tasks_own_work(tmp_path: Path, effect: str) -> None:
     """Others' work that is in its files is not taken for its own."""
     stage = staged(tmp_path / "stage")

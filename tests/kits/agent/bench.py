@@ -39,6 +39,7 @@ class Declared:
 
 
 DECLARED: Mapping[str, Declared] = {
+    "acp": Declared(frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS}), bars_tools=True),
     "claude": Declared(frozenset(Tells), bars_tools=True),
     "codex": Declared(frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS}), bars_tools=True),
     "amp": Declared(frozenset({Tells.TOOLS, Tells.TODO})),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 
 from kits.agent.bench import NotApplicable
 from ralph.kernel.value import replace
@@ -89,6 +90,7 @@ def text_of(path: str) -> str:
         return ""
 
 
+@cache
 def overlay_is_usable() -> bool:
     """Whether this machine lets us make namespaces, tried for real."""
     from ralph.sandbox.backends import overlay

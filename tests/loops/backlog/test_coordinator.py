@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from kits.histories import assert_same_again
 from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Returned, Settled
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.ports import Crew
@@ -80,6 +81,8 @@ class Office:
             clock=self.clock,
         ).stop
         assert stop is not None
+        todays, new = foreman(self.bounds, Budget(None, 1)), self.journal.facts
+        assert_same_again(todays, new, replay(facts, NEW), "SharedLimit")
         return stop
 
 

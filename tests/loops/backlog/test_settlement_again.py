@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from settlement_support import ACCEPT, GO_ON, LIMIT, QUESTION, STOP, Json, Place, place
 
+from kits.thorough import dealt
 from ralph.files import jsonl
 from ralph.files.append import append_line
 from ralph.kernel.facts import Landed
@@ -53,7 +54,7 @@ def result(place: Place) -> object:
 @pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     ("verdict", "retries", "lines"),
-    [(ACCEPT, 0, 4), (LIMIT, 0, 4), (QUESTION, 0, 4), (LIMIT, 1, 3), (GO_ON, 0, 1)],
+    dealt([(ACCEPT, 0, 4), (LIMIT, 0, 4), (QUESTION, 0, 4), (LIMIT, 1, 3), (GO_ON, 0, 1)], 2),
     ids=["accept", "park", "question", "retry", "continue"],
 )
 def test_who_is_killed_at_any_line_takes_the_step_again(

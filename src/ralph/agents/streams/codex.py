@@ -19,6 +19,7 @@ from ralph.agents.streams.ndjson import (
     field,
     one_line,
     retry_after,
+    service_status,
     session_begins,
     telling,
     texts,
@@ -27,13 +28,6 @@ from ralph.kernel import events
 
 _RECONNECTING = re.compile(r"Reconnecting\W+(\d{1,9})/(\d{1,9})\s*(.*)", re.DOTALL)
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search")
-_STATUS = re.compile(r"\bstatus:? ([45]\d\d)\b")
-_OUT_OF_MONEY = re.compile(r"quota|billing", re.IGNORECASE)
-_LIMITED = re.compile(r"(?:rate|usage) limit|too many requests", re.IGNORECASE)
-# Codex' own words for a service that fails or is full: the status does not reach its stream.
-_OVERLOADED = re.compile(
-    r"at capacity|experiencing high demand|server (?:is )?overloaded", re.IGNORECASE
-)
 
 
 class Item(msgspec.Struct, gc=False):
@@ -132,7 +126,7 @@ class CodexParser(NdjsonParser[Line]):
                 return (events.Result(usage=_usage(usage)),)
             case TurnFailed(error):
                 words = clipped(as_text(field(error, "message"))) or "the turn failed"
-                failure = events.Failure(words, _status(words), retry_after(words))
+                failure = events.Failure(words, service_status(words), retry_after(words))
                 return (events.Result(failure=failure),)
             case CodexNotice(message):
                 return (_notice(as_text(message)),)
@@ -235,16 +229,3 @@ def _usage(value: object) -> events.Usage:
         cache_read=read,
         cache_write=written,
     )
-
-
-def _status(message: str) -> int | None:
-    """The HTTP status, as far as the words tell it. A quota that is used up answers 429 too, but
-    only money helps: no status then."""
-    stated = _STATUS.search(message)
-    if stated and stated[1] != "429":
-        return int(stated[1])
-    if _OUT_OF_MONEY.search(message):
-        return None
-    if stated or _LIMITED.search(message):
-        return 429
-    return 503 if _OVERLOADED.search(message) else None

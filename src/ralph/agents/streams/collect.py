@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from ralph.kernel import events
 from ralph.kernel.claims import Claim, ClaimScanner, find_claims
-from ralph.kernel.turn import Turn
+from ralph.kernel.turn import Ending, Turn
 from ralph.kernel.value import replace
 
 _KEEP_OVERHEARD = 8
+_KEEP_PERMISSIONS = 50
 # Tools that write files, by the names that the known CLIs have for them, in lower case.
 _WRITERS = frozenset(
     {"write", "edit", "multiedit", "notebookedit", "write_file", "replace", "patch", "apply_patch"}
@@ -49,6 +50,8 @@ class Collector:
         self._wrote = False
         self._tools = self._tool_errors = self._unknown = 0
         self._question: str | None = None
+        self._permissions: list[events.Permission] = []
+        self._asked = 0
         self._limited: events.RateLimited | None = None
         self._used = events.Used()
         self.result: events.Result | None = None
@@ -66,7 +69,10 @@ class Collector:
             failure = events.Failure(limited.why, 429, resets_at=limited.resets_at)
         elif result is None and has_result:
             failure = events.Failure("the stream ended without a final result")
+        is_hopeless = result is not None and result.unstartable
         return Turn(
+            ending=Ending.UNSTARTABLE if is_hopeless else Ending.EXITED,
+            why=failure.message if is_hopeless and failure else "",
             failure=failure,
             claims=self._scanner.claims(),
             overheard=tuple(self._overheard),
@@ -78,6 +84,8 @@ class Collector:
             stray="" if result else self._stray.text,
             unknown=self._unknown,
             denied=result.denied if result else (),
+            permissions=tuple(self._permissions),
+            asked=self._asked,
             cost_usd=self.used.cost_usd,
             usage=self.used.usage,
         )
@@ -112,10 +120,8 @@ class Collector:
             case events.Text(text=text) | events.Thinking(text=text):
                 # In a prompt Ralph itself names the tag.
                 self._overhear("" if event == events.Text(text, events.Speaker.PROMPT) else text)
-            case events.Question(text=text):
-                self._question = text
-            case events.RateLimited():
-                self._limited = event
+            case events.Question() | events.RateLimited() | events.Permission():
+                self._told(event)
             case events.Used():
                 self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
             case events.Result():
@@ -134,6 +140,25 @@ class Collector:
         self._tail.add(joined)
         if self._scanner.feed(joined):
             self._question = None  # it asked, went on all the same, and says where it stands
+
+    def _told(self, event: events.Question | events.RateLimited | events.Permission) -> None:
+        if isinstance(event, events.Question):
+            self._question = event.text
+        elif isinstance(event, events.RateLimited):
+            self._limited = event
+        else:
+            self._answered(event)
+
+    def _answered(self, event: events.Permission) -> None:
+        """Keep an answer. A turn is small: what was refused matters more."""
+        self._asked += 1
+        kept = self._permissions
+        if len(kept) == _KEEP_PERMISSIONS:
+            allowed = next((i for i, one in enumerate(kept) if one.allowed), None)
+            if event.allowed or allowed is None:
+                return
+            del kept[allowed]
+        kept.append(event)
 
     def _overhear(self, text: str) -> None:
         room = _KEEP_OVERHEARD - len(self._overheard)

@@ -12,6 +12,7 @@ from ralph.agents.streams.framing import Framer
 from ralph.kernel.events import AgentEvent
 
 DIALECTS: Mapping[str, tuple[str, str]] = {  # module and class
+    "acp": ("acp", "AcpParser"),
     "amp": ("claude", "AmpParser"),
     "claude": ("claude", "ClaudeParser"),
     "codex": ("codex", "CodexParser"),

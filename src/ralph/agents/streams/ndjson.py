@@ -31,6 +31,11 @@ _USAGE = (
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])"
 # A pattern of text: it is compiled when a service says to wait, and not before every run.
 _RETRY = rf"(?:try again in|retry in|retry after|reset after) ((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)"
+_STATUS = r"(?:\bstatus:? |\bAPI Error:? |\()([45]\d\d)\b"
+_OUT_OF_MONEY = r"quota|billing"
+_LIMITED = r"(?:rate|usage) limit|too many requests"
+# Words for a service that fails or is full, of CLIs whose streams do not have the status.
+_OVERLOADED = r"at capacity|experiencing high demand|server (?:is )?overloaded"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TODO_STATUSES = {
     "in_progress": TodoStatus.ACTIVE,
@@ -98,12 +103,16 @@ class NdjsonParser(Generic[Line]):
             # CLIs that cut text in the middle print what strict JSON forbids: bytes that are not
             # UTF-8, control characters, half a surrogate pair. That must not cost a whole line.
             try:
-                value = json.loads(raw.decode("utf-8", "replace"), strict=False)
-                fixed = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-                return self.decoder.decode(fixed)
+                return self.decoder.decode(mended(raw))
             except _FAILURES:
                 pass
         return Unknown(raw[:_KEPT].decode("utf-8", "replace"))
+
+
+def mended(raw: bytes) -> bytes:
+    """Strict JSON of a line that is nearly that; ValueError or RecursionError where it is none."""
+    value = json.loads(raw.decode("utf-8", "replace"), strict=False)
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _newlines(block: bytes) -> int:
@@ -202,6 +211,19 @@ def retry_after(message: str) -> float | None:
     found = re.findall(_AMOUNT, told[1], re.IGNORECASE)
     amounts = ((float(number), unit.lower()) for number, unit in found)
     return sum(number * _SECONDS[unit if unit == "ms" else unit[0]] for number, unit in amounts)
+
+
+def service_status(message: str) -> int | None:
+    """The HTTP status of a failure, as far as its words tell it. A quota that is used up answers
+    429 too, but only money helps: no status then."""
+    stated = re.search(_STATUS, message)
+    if stated and stated[1] != "429":
+        return int(stated[1])
+    if re.search(_OUT_OF_MONEY, message, re.IGNORECASE):
+        return None
+    if stated or re.search(_LIMITED, message, re.IGNORECASE):
+        return 429
+    return 503 if re.search(_OVERLOADED, message, re.IGNORECASE) else None
 
 
 def todo_list(value: object) -> Todo:

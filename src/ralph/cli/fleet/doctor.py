@@ -2,10 +2,11 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 
-from ralph.agents.kinds import KINDS
+from ralph.agents.kinds import PROGRAMS
 from ralph.cli.base import command
 from ralph.cli.fleet import options
 from ralph.cli.params import current_directory, option, the_usual
@@ -56,8 +57,9 @@ def doctor(*, address: str | None, remote: str | None, tls: str | None, in_json:
 
 def _wanted(loaded: Loaded) -> Wanted:
     settings, environ = loaded.settings, dict(os.environ)
-    first = next((kind for kind in KINDS if kind != "text" and shutil.which(kind)), "")
+    first = next(filter(shutil.which, PROGRAMS), "")
     agent = settings.agent.command or first
+    agent = agent if isinstance(agent, str) else shlex.join(agent)
     wanted = Wanted(
         settings.fleet.address,
         settings.fleet.tls,

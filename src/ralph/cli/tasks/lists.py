@@ -100,6 +100,8 @@ def import_list(
     2 when the list cannot be read.
     """
     if source.startswith(_GITHUB):
+        if name not in {None, "github"}:
+            raise click.UsageError(f"--format {name} is for files; leave it out for {source}.")
         given = _issues(source, state or "open", labels)
     elif labels or state:
         raise click.UsageError("--label and --state are for github:OWNER/NAME.")

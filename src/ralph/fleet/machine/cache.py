@@ -18,6 +18,7 @@ from ralph.errors import ConfigError, StateError, failing
 from ralph.files.digest import digest_of
 from ralph.files.safe_open import read_or_nothing, remove_file
 from ralph.files.state_dir import write_atomically
+from ralph.files.state_home import cache_home
 from ralph.git.repository import Repository, RepositoryPlace, call, clean_environ, copy_index
 from ralph.kernel.value import value
 from ralph.processes.child import Command
@@ -262,7 +263,7 @@ class Cache:
 @contextmanager
 def opened(environ: Mapping[str, str], remote: str) -> Iterator[Cache]:
     """What is kept here of a remote; what is kept of others, and was not used for long, goes."""
-    above = os.path.join(_home(environ), "ralph", "fleet")
+    above = os.path.join(cache_home(environ), "ralph", "fleet")
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", remote.rstrip("/").rpartition("/")[2])[:60].strip(".-")
     named = f"{name.removesuffix('.git') or 'remote'}-{digest_of([os.fsencode(remote)], size=4)}"
     path = os.path.join(above, named)
@@ -289,12 +290,6 @@ def remove(path: str) -> None:
         layer_store.remove(path)
     else:
         remove_file(path)
-
-
-def _home(environ: Mapping[str, str]) -> str:
-    said = environ.get("XDG_CACHE_HOME", "")
-    home = environ.get("HOME") or os.path.expanduser("~")
-    return said if os.path.isabs(said) else os.path.join(home, ".cache")
 
 
 def _forget(above: str, *, but: str) -> None:

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from ralph.journal.recovery import History
 from ralph.kernel.facts import Assigned, Began
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, TodaysRules
+from ralph.kernel.rules import UsedUp
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.ahead import answered, listed
 from ralph.loops.backlog.parts import parts_of
@@ -24,15 +26,17 @@ from ralph.loops.backlog.policy import Settlement, tasks
 from ralph.loops.backlog.published import publishing_of
 from ralph.loops.backlog.refusals import backlog_notes
 from ralph.loops.backlog.reopening import reopened
+from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.records import Records, efforts_at
 from ralph.loops.backlog.store.watch import TaskListGate
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
-from ralph.runner.plan import Loop, Plan
+from ralph.runner.plan import InForce, Loop, Plan
 from ralph.runner.planning import wary_patience
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded
 
+OF_DAY = "it looked at what other runs had spent on that day"
 _NOBODY = cast("Settlement", None)  # settles what is only looked at
 
 
@@ -66,6 +70,23 @@ def wire(plan: Plan[TaskWork], run: RunContext) -> Wired:
 def policy(loaded: Loaded) -> Policy:
     """The policy by the settings alone; nothing is settled by it."""
     return tasks(_NOBODY, bounds_of(loaded.settings), patience=wary_patience(loaded))
+
+
+def rejudges(terms: InForce) -> TodaysRules:
+    """The rules that judge a run again: alone, as the lead of workers, or as one of them. What
+    others had spent, or were doing at that moment, no fact of its own tells."""
+    bounds = bounds_of(terms.loaded.settings)
+    most = bounds.tasks if terms.limits.tasks is None else terms.limits.tasks
+    bounds = replace(bounds, run=replace(terms.limits, tasks=None), tasks=most)
+    patience = wary_patience(terms.loaded)
+    if terms.leads or terms.lead:
+        # Most runs have no need of it.
+        from ralph.loops.backlog.parallel.policy import todays_rules
+
+        return todays_rules(_NOBODY, bounds, patience, is_worker=bool(terms.lead))
+    beyond = dict.fromkeys((DayLimit.__name__, UsedUp.__name__), OF_DAY) if bounds.day else {}
+    bounds = replace(bounds, day=None)
+    return TodaysRules(tasks(_NOBODY, bounds, patience=patience), beyond)
 
 
 def first(plan: Plan[TaskWork]) -> Policy:
@@ -115,4 +136,5 @@ LOOP = Loop(
     supersedes=True,
     commits=True,
     carry_out=by_one_or_many,
+    rejudges=rejudges,
 )

@@ -9,13 +9,13 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import PromptFile, prompt_input, prompt_text, ralph_dir_problem
 from ralph.git.scm import ScmCommand, is_git
 from ralph.kernel.contracts import ResponseTag
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, TodaysRules
 from ralph.kernel.tasks.task import Backlog
 from ralph.kernel.value import replace, value
 from ralph.loops.prompt.policy import Wording, harness, is_commit
 from ralph.runner.agent_setup import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import IN_PLACE, Loop, Past, Plan
+from ralph.runner.plan import IN_PLACE, InForce, Loop, Past, Plan
 from ralph.runner.planning import (
     PlanTerms,
     limits_of,
@@ -148,6 +148,12 @@ def policy(loaded: Loaded) -> Policy:
     return harness(limits_of(settings), patience_of(settings), wording_of(settings))
 
 
+def rejudges(terms: InForce) -> TodaysRules:
+    """The rules that judge a run again."""
+    settings = terms.loaded.settings
+    return TodaysRules(harness(terms.limits, patience_of(settings), wording_of(settings)))
+
+
 def wording_of(settings: Settings) -> Wording:
     """The wording of prompts, by the settings."""
     count_to = settings.maximum_iterations if settings.include_iteration_count_in_prompt else None
@@ -234,4 +240,5 @@ LOOP = Loop(
     about=about,
     unattended=False,
     ready=ready,
+    rejudges=rejudges,
 )

@@ -11,7 +11,7 @@ from ralph.kernel.case import Case
 from ralph.kernel.claims import Claim, find_claims
 from ralph.kernel.contracts import PromiseTag
 from ralph.kernel.engine import stop_hook
-from ralph.kernel.facts import Fact
+from ralph.kernel.facts import Decided, Fact
 from ralph.kernel.limits import Spent
 from ralph.kernel.ports import Gate, Ports, Watch, Workspace
 from ralph.kernel.state import RunState
@@ -37,6 +37,7 @@ from ralph.loops.session.words import SLASH, spelled
 
 _LATE = 0.3  # seconds
 _PAUSE = 0.02
+_MOST_CLAIMS, _LONGEST_CLAIM = 4, 1100  # that are kept of a stop, each with room for a promise
 _USUAL_CAP = 8  # blocks in a row without a tool call, then Claude Code goes its own way
 
 
@@ -54,6 +55,7 @@ class Stopping:
         whole = event.get("prompt_response")  # of Gemini; it grows with every block
         self._whole = whole if isinstance(whole, str) else ""
         self._objecting: tuple[str, ...] = ()
+        self._rule = ""  # that has answered
 
     def answered(self, store: Store) -> str:
         """The line that holds the stop, or tells people that the loop is over; kept in the store
@@ -144,8 +146,10 @@ class Stopping:
         )
         here = _Session(self._now)
         world = Workspace(Signals, lambda: Backlog((Task("loop", text=wish.task),)))
-        verdict, after = stop_hook(policy, Ports(here, world, here, here), state, turn)
-        self._objecting = tuple(finding.gate for finding in after.findings)
+        verdict, _ = stop_hook(policy, Ports(here, world, here, here), state, turn)
+        assert here.decided is not None, "the engine records what it decides"
+        self._objecting = tuple(finding.gate for finding in here.decided.findings)
+        self._rule = here.decided.rule
         return verdict
 
     def _gates(self, commands: tuple[str, ...], least: int) -> tuple[Gate, ...]:
@@ -163,7 +167,16 @@ class Stopping:
     def _told(self, store: Store, loop: SessionLoop, turn: Turn, verdict: Verdict) -> str:
         found = self._contract.met_by(turn) is not None
         why = self._why(loop, turn, verdict)
-        decision = Decision(loop.iteration, found, isinstance(verdict, Accept), why)
+        decision = Decision(
+            loop.iteration,
+            found,
+            isinstance(verdict, Accept),
+            why,
+            self._rule,
+            tuple(claim.raw[:_LONGEST_CLAIM] for claim in turn.claims[-_MOST_CLAIMS:]),
+            turn.tools,
+            self._objecting,
+        )
         match verdict:
             case Continue(feedback=feedback):
                 return self._held(store, loop, decision, feedback[0].text)
@@ -220,12 +233,14 @@ class _Session:
 
     def __init__(self, now: float) -> None:
         self._now = now
+        self.decided: Decided | None = None
 
     def take_turn(self, order: Order, watch: Watch) -> NoReturn:
         raise NotImplementedError("the host takes the turns")
 
     def record(self, fact: Fact) -> None:
-        """The loop's own state is the record."""
+        """The loop's own state is the record; it takes from this what led to a decision."""
+        self.decided = fact if isinstance(fact, Decided) else self.decided
 
     def now(self) -> float:
         return self._now

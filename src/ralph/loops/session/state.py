@@ -26,6 +26,11 @@ class Decision:
     found: bool  # the promise was there
     accepted: bool
     reason: str
+    # What led there, so that it can be judged again (ADR 55); older records do not tell.
+    rule: str = ""
+    claims: tuple[str, ...] = ()  # the last few, as they were written
+    tools: int = 0  # calls since the loop began
+    objections: tuple[str, ...] = ()  # gates
 
 
 @value
@@ -74,6 +79,7 @@ def told(loop: SessionLoop, decision: Decision) -> SessionLoop:
     return replace(loop, decisions=(*loop.decisions, decision)[-_MOST_DECISIONS:])
 
 
+_SETTLED = ("iteration", "found", "accepted", "reason")  # of a decision, to be told
 _PUBLIC = (
     *("session", "task", "promise", "iteration", "max_iterations", "status", "decisions"),
     *("started", "why", "min_tool_calls", "on_promise_no_work", "gates", "ulw", "tools", "project"),
@@ -91,7 +97,8 @@ def record_of(loop: SessionLoop) -> dict[str, object]:
 def shown_record(loop: SessionLoop) -> dict[str, object]:
     """The loop as programs are told about it."""
     record = record_of(loop)
-    return {name: record[name] for name in _PUBLIC}
+    decisions = [{name: getattr(each, name) for name in _SETTLED} for each in loop.decisions]
+    return {**{name: record[name] for name in _PUBLIC}, "decisions": decisions}
 
 
 def loop_of(record: object) -> SessionLoop:
@@ -103,7 +110,7 @@ def loop_of(record: object) -> SessionLoop:
     try:
         wish = _made(Wish, record)
         wish = replace(wish, gates=tuple(wish.gates))
-        decisions = tuple(_made(Decision, each) for each in record["decisions"])
+        decisions = tuple(map(_decision, record["decisions"]))
         loop = _made(SessionLoop, {**record, "wish": wish, "decisions": decisions})
     except KeyError as error:
         raise ValueError(f"it has no {error.args[0]}") from error
@@ -119,6 +126,21 @@ def loop_of(record: object) -> SessionLoop:
 
 def _made(kind: type[_Kept], record: Mapping[str, Any]) -> _Kept:
     return kind(**{each.name: record[each.name] for each in fields(kind)})
+
+
+def _decision(record: Mapping[str, Any]) -> Decision:
+    """The decision of a record, which may be older than what is kept of one today."""
+    known = Decision(*(record[name] for name in _SETTLED))
+    if "rule" not in record:
+        return known
+    claims, objections = (tuple(map(str, record[name])) for name in ("claims", "objections"))
+    return replace(
+        known,
+        rule=str(record["rule"]),
+        claims=claims,
+        tools=int(record["tools"]),
+        objections=objections,
+    )
 
 
 def _checks(kept: SessionLoop | Wish) -> dict[str, bool]:

@@ -33,6 +33,14 @@ def load(session: str, environ: Environ) -> "SessionLoop | None":
     return _loaded(os.path.join(folder_of(environ), file_name(session, _KIND)), session)
 
 
+def loop_in(path: str) -> "SessionLoop":
+    """The loop that is kept in a file. Unreadable, also where there is none."""
+    loop = _loaded(path)
+    if loop is None:
+        raise Unreadable(f"{path} is not there")
+    return loop
+
+
 def every(environ: Environ) -> "Iterator[SessionLoop | Unreadable]":
     """All loops there are, the latest first, and words about what cannot be read. OSError."""
     folder = folder_of(environ)

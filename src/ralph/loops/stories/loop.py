@@ -10,7 +10,7 @@ from ralph.git.ignore import ignore_here, is_ignored
 from ralph.git.repository import is_repository
 from ralph.git.uncommitted import Corrections, HostCommit, identity, uncommitted
 from ralph.git.uncommitted_text import MARKER
-from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.ports import Gate, Policy, TodaysRules
 from ralph.kernel.state import NEW
 from ralph.kernel.value import replace
 from ralph.loops.stories.file import PRD, PROMPT, StoryStore
@@ -30,7 +30,7 @@ from ralph.loops.stories.prompt import StoryTerms
 from ralph.loops.stories.published import publishing_of
 from ralph.loops.stories.settlement import StoryDesk, StoryMarker
 from ralph.runner.agent_setup import hook_notes, permission_notes
-from ralph.runner.plan import Loop, Plan
+from ralph.runner.plan import InForce, Loop, Plan
 from ralph.runner.planning import limits_of, wary_patience
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of
@@ -142,6 +142,19 @@ def policy(loaded: Loaded) -> Policy:
     return reviewed(limits=limits_of(settings), patience=wary_patience(loaded))
 
 
+def rejudges(terms: InForce) -> TodaysRules:
+    """The rules that judge a run again."""
+    loaded, kept = story_defaults(terms.loaded), terms.kept
+    work = StoryWork(**{**kept, "left_alone": tuple(kept["left_alone"])})
+    settings, patience = loaded.settings, wary_patience(loaded)
+    if work.has_reviewer:
+        agents = 1 + len(settings.agent.fallbacks) + (settings.loop.step_down is not None)
+        patience = replace(patience, roster=replace(patience.roster, reviewer=agents))
+    most = terms.limits.iterations or settings.maximum_iterations
+    story_terms = StoryTerms(most, work.cap, work.skip_review)
+    return TodaysRules(reviewed(limits=terms.limits, patience=patience, terms=story_terms))
+
+
 LOOP = Loop(
     read,
     again,
@@ -153,4 +166,5 @@ LOOP = Loop(
     tasks=lambda kept, workspace: folder_of(workspace, kept["folder"]).backlog().tasks,
     commits=True,
     hooks=("stop", "post-tool", "session-start"),
+    rejudges=rejudges,
 )

@@ -49,6 +49,11 @@ class StoryWork:
     review_model: str | None = None
     left_alone: tuple[str, ...] = ()  # uncommitted before the run, but for the stories
 
+    @property
+    def has_reviewer(self) -> bool:
+        """True if another agent or model than the one that works reviews."""
+        return not self.skip_review and (self.review_agent or self.review_model) is not None
+
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
         return asdict(self)
@@ -160,7 +165,7 @@ def _planned(
     )
     plan = with_fallbacks(plan, invocation, PlanTerms(_CHECK))
     plan = replace(plan, briefing=replace(plan.briefing, stories=True))
-    if work.skip_review or (work.review_agent is None and work.review_model is None):
+    if not work.has_reviewer:
         return sandboxed(plan)
     other = _reviewers_settings(loaded, work)
     reviewer = planned(

@@ -10,7 +10,7 @@ import msgspec
 from ralph.errors import ConfigError, StateError, failing
 from ralph.files.state_dir import PromptFile, project_dir, prompt_input, prompt_text
 from ralph.journal.runs import directories
-from ralph.kernel.ports import Policy, Workspace
+from ralph.kernel.ports import Policy, TodaysRules, Workspace
 from ralph.kernel.state import NEW
 from ralph.kernel.tasks.task import Backlog, Task
 from ralph.kernel.value import replace, value
@@ -23,7 +23,7 @@ from ralph.loops.supervise.policy import supervise
 from ralph.runner.agent_setup import build_agent, hook_environment
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import RAISED
-from ralph.runner.plan import Loop, Past, Plan
+from ralph.runner.plan import InForce, Loop, Past, Plan
 from ralph.runner.planning import PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded, load
@@ -230,6 +230,19 @@ def first(plan: Plan[Supervision]) -> Policy:
     return supervise(plan.work.max_restarts, limits=plan.limits)
 
 
+def rejudges(terms: InForce) -> TodaysRules:
+    """The rules that judge a run again. A limit that was raised since is told by its facts."""
+    kept, most = terms.kept, terms.limits.iterations
+    policy = supervise(
+        kept["max_restarts"] if most is None else most,
+        kept["restart_delay"],
+        kept["wait_timeout"],
+        patience=patience_of(terms.loaded.settings),
+        limits=terms.limits,
+    )
+    return TodaysRules(policy)
+
+
 LOOP = Loop(
     read,
     again,
@@ -244,4 +257,5 @@ LOOP = Loop(
     claims=True,
     marks=lambda plan: TaskSignals(plan.work.folder, plan.work.seen),
     jobs=jobs,
+    rejudges=rejudges,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralph.agents.kinds import KINDS
+from ralph.agents.kinds import KINDS, PROGRAMS
 from ralph.settings.load import merge
 from ralph.settings.paths import Json, nested
 from ralph.text.plain import plain
@@ -139,20 +139,26 @@ def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = 
     known = _ALIASES.get(name[1], name[1]) if isinstance(name[1], str) else None
     kind = known if known in KINDS else None
     if command[1]:
-        draft.take(command[0], "agent.command", command[1], text)
+        key, said = command
+        draft.take(key, "agent.command", said, words_or_text)
         try:
-            words = shlex.split(str(command[1]))
+            words = [str(w) for w in said] if isinstance(said, list) else shlex.split(str(said))
         except ValueError:
             words = []
         if name[1] and kind != (os.path.basename(words[0]) if words else ""):
             draft.put(name[0], "agent.kind", kind or "text")
-    elif kind:
+    elif kind in PROGRAMS:
         draft.put(name[0], "agent.command", kind)
     elif name[1] not in (None, "", "auto"):
         draft.lose(name[0], "Ralph does not know this agent; set agent.command to how it is called")
 
 
 # What values become
+
+
+def words_or_text(value: object) -> str | list[str]:
+    """A command, as a line or as its words."""
+    return texts(value) if value and isinstance(value, list) else text(value)
 
 
 def text(value: object) -> str:

@@ -74,6 +74,7 @@ Options:
         subcommands=words("exec e"),
         usage_error=2,
     ),
+    "acp": Grammar(version="agent 1.0.0"),
     "amp": Grammar(
         version="0.0.1763000000 (scripted)",
         values=words("--mode --settings-file --log-level --log-file --mcp-config"),
@@ -164,7 +165,8 @@ class Arguments:
     def streams(self) -> bool:
         """True if JSON lines are asked for."""
         return (
-            self.options.get("--output-format") == "stream-json"
+            self.kind == "acp"
+            or self.options.get("--output-format") == "stream-json"
             or "--stream-json" in self.options
             or "--json" in self.options
             or self.options.get("--format") == "json"

@@ -19,9 +19,9 @@ def install_agent(
     directory: str, script: object, *, kind: str = "claude", name: str | None = None
 ) -> str:
     """Write an executable `directory/<name or kind>` that plays `script`, a list of turns or a
-    whole `script.Book`; returns its path. The kind is whose stream the agent speaks: claude, codex,
-    amp, gemini, opencode or ralph-agent; others print plain text. Installing again begins a new
-    script."""
+    whole `script.Book`; returns its path. The kind is whose stream the agent speaks: acp, claude,
+    codex, amp, gemini, opencode or ralph-agent; others print plain text. Installing again begins a
+    new script."""
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(os.path.abspath(directory), name or kind)
     for leftover in ("count", "calls.jsonl", "probes.jsonl"):

@@ -48,7 +48,15 @@ def run(script: AgentScript, argv: list[str]) -> int:
         text = help_text if arguments.probe == "help" else version
         write(1, f"{text.rstrip()}\n".encode())
         return 0
-    prompt = read_input() if arguments.prompt is None else arguments.prompt
+    if script.kind == "acp":  # what it is told comes as messages
+        from ralph.testing.scripted_agent.dialects.acp import handshake
+
+        heard, told = handshake(script.book.get("version"))
+        if heard is None:
+            return 0
+        prompt, argv = heard, [*argv, *told]
+    else:
+        prompt = read_input() if arguments.prompt is None else arguments.prompt
     turn = script.take_turn(argv, prompt)
     objection = arguments.objection(help_text)
     if objection is not None:
@@ -171,7 +179,7 @@ class Performance:
     def use(self, tool: ScriptedTool) -> None:
         self.call = ScriptedCall(tool)
         self.print(self.voice.calls(self.call))
-        if self.barred:
+        if self.barred or not self.voice.may(self.call):
             self.call.ended("Error: No such tool available", 1)
         elif "run" in tool and not tool.get("denied"):
             self.call.ended(*run_command(tool["run"]))

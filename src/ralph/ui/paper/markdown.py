@@ -59,7 +59,7 @@ def markdown(recaps: Sequence[Recap]) -> str:
     """The runs one after the other, below a table that compares several."""
     lines: list[str] = []
     if len(recaps) > 1:
-        lines += [f"## {len(recaps)} runs", "", *_table(HEAD, map(_compared, recaps)), ""]
+        lines += [f"## {len(recaps)} runs", "", *table(HEAD, map(_compared, recaps)), ""]
     for recap in map(readable, recaps):
         lines += _run(recap, "##" if len(recaps) == 1 else "###")
     return "\n".join(lines).rstrip() + "\n"
@@ -146,7 +146,7 @@ def _achieved(recap: Recap) -> Iterator[str]:
         yield from _list("Evidence", telling(recap.evidence))
         return
     head = ("", "Task", "Commit", "Lines", "Cost", "Evidence")
-    yield from _table(head, map(_task, recap.tasks[:_MOST_TASKS]))
+    yield from table(head, map(_task, recap.tasks[:_MOST_TASKS]))
     if (rest := len(recap.tasks) - _MOST_TASKS) > 0:
         yield f"\nand {counted(rest, 'task')} more"
     yield ""
@@ -195,7 +195,7 @@ def _iterations(recap: Recap) -> Iterator[str]:
     if len(shown) < len(iterations):
         yield f"The last {len(shown)} of them.\n"
     what = "Task" if any(each.task for each in shown) else "Last words"
-    yield from _table(
+    yield from table(
         ("", what, "Verdict", "Rule", "Time", "Cost"), (_iteration(recap, each) for each in shown)
     )
     yield from ("", "</details>", "")
@@ -220,7 +220,8 @@ def _iteration(recap: Recap, each: Iteration) -> Iterator[str]:
     yield cost(each.cost_usd)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """A table of cells that are Markdown."""
     titles = tuple(head)
     yield f"| {' | '.join(titles)} |"
     yield f"|{' --- |' * len(titles)}"

@@ -48,14 +48,13 @@ def _sheets() -> tuple[str, str]:
     return css, b64encode(sha256(css.encode()).digest()).decode()
 
 
-def _page(recaps: Sequence[Recap], room: int) -> str:
+def document(title: Markup, main: Markup, made: float, generator: str = GENERATOR) -> str:
+    """A page in the style of a report, which fetches and executes nothing."""
     css, digest = _sheets()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    several = len(recaps) > 1
-    title = escaped(f"{len(recaps)} runs of Ralph") if several else title_of(recaps[0])
     head = (
         tag("meta", charset="utf-8"),
-        tag("meta", name="generator", content=f"{GENERATOR} {__version__}"),
+        tag("meta", name="generator", content=f"{generator} {__version__}"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
@@ -63,6 +62,14 @@ def _page(recaps: Sequence[Recap], room: int) -> str:
         tag("title", title),
         Markup(f"<style>{css}</style>"),
     )
+    foot = tag("footer", f"Made by ralph {__version__}, ", clock(made, "%Y-%m-%d %H:%M %Z"))
+    body = tag("body", shapes(), tag("main", main), foot)
+    return f"<!doctype html>\n{tag('html', tag('head', *head), body, lang='en')}\n"
+
+
+def _page(recaps: Sequence[Recap], room: int) -> str:
+    several = len(recaps) > 1
+    title = escaped(f"{len(recaps)} runs of Ralph") if several else title_of(recaps[0])
     if several:
         top = tag("header", tag("h1", counted(len(recaps), "run"), class_="outcome"), class_="hero")
         runs = joined(
@@ -72,10 +79,7 @@ def _page(recaps: Sequence[Recap], room: int) -> str:
         main = joined((tag("section", top, comparison(recaps)), runs))
     else:
         main = tag("article", _run(recaps[0], "", "h1", room))
-    made = max(recap.now for recap in recaps)
-    foot = tag("footer", f"Made by ralph {__version__}, ", clock(made, "%Y-%m-%d %H:%M %Z"))
-    body = tag("body", shapes(), tag("main", main), foot)
-    return f"<!doctype html>\n{tag('html', tag('head', *head), body, lang='en')}\n"
+    return document(title, main, max(recap.now for recap in recaps))
 
 
 def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
@@ -105,7 +109,7 @@ def _run(recap: Recap, prefix: str, level: str, room: int) -> Markup:
 
 
 def _plots(recap: Recap) -> Markup:
-    drawn = joined(map(_figure, plots_of(recap)))
+    drawn = joined(map(figure, plots_of(recap)))
     return (
         tag("section", tag("h2", "How it went"), tag("div", drawn, class_="plots"))
         if drawn
@@ -113,7 +117,7 @@ def _plots(recap: Recap) -> Markup:
     )
 
 
-def _figure(plot: Plot) -> Markup:
+def figure(plot: Plot) -> Markup:
     """A plot under its title, with its numbers in a fold."""
     caption = tag("figcaption", tag("b", plot.title), " ", tag("span", plot.gist))
     numbers = (

@@ -48,7 +48,7 @@ class Items:
                         self._count(begun.start.name, 0, event.is_error)
                 case events.Used() | events.Progress() | events.Text(speaker=Speaker.PROMPT):
                     pass
-                case events.Result(failure=None):
+                case events.Result(failure=None) | events.Permission(allowed=True):
                     pass
                 case _:
                     self._keep(event)
@@ -118,14 +118,22 @@ def _words(event: AgentEvent) -> tuple[ItemKind, str, str]:
             return ItemKind.TODO, "\n".join(f"{_TODO[i.status]} {i.text}" for i in items), ""
         case events.Question(text=text):
             return ItemKind.QUESTION, text, ""
-        case events.RateLimited(why=why):
-            return ItemKind.TROUBLE, f"Rate limited: {why}", ""
-        case events.Retry(attempt=attempt, seconds=seconds, why=why):
-            after = "" if seconds is None else f" in {duration(seconds)}"
-            return ItemKind.TROUBLE, f"Retry {attempt}{after}: {why}", ""
-        case events.Result(failure=events.Failure(message=message)):
-            return ItemKind.TROUBLE, f"Failed: {message}", ""
         case events.Unknown(raw=raw):
             return ItemKind.UNREAD, raw, ""
+        case _:
+            return ItemKind.TROUBLE, _trouble(event), ""
+
+
+def _trouble(event: AgentEvent) -> str:
+    match event:
+        case events.RateLimited(why=why):
+            return f"Rate limited: {why}"
+        case events.Retry(attempt=attempt, seconds=seconds, why=why):
+            after = "" if seconds is None else f" in {duration(seconds)}"
+            return f"Retry {attempt}{after}: {why}"
+        case events.Result(failure=events.Failure(message=message)):
+            return f"Failed: {message}"
+        case events.Permission():
+            return event.refusal
         case _:  # pragma: no cover  nothing else is kept
-            return ItemKind.OTHER, "", ""
+            return ""

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from ralph.kernel.case import Case, decided_by
 from ralph.kernel.facts import Asked, Assigned, Decided, Fact, Resting, Settled
 from ralph.kernel.ports import Clock, Crew, Journal, Policy, World
+from ralph.kernel.sight import Lookout
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import (
@@ -38,6 +39,7 @@ def coordinate(
     them are back."""
     sent = {crew.send(each) for each in state.crew}
     failure: BaseException | None = None
+    lookout = Lookout()
     while state.stop is None:
         now, signals, backlog = clock.now(), world.signals(), world.backlog()
         state = _hear(crew, journal, state, signals, now)
@@ -50,14 +52,17 @@ def coordinate(
         if isinstance(verdict, Continue) and is_free:
             assignment = policy.select(case)
             assert assignment is not None, "a ladder let a worker begin with nothing to do"
-            assigned = Assigned(now, assignment, crew.name(state.sent + 1))
+            seen = lookout.seen(signals, backlog)
+            assigned = Assigned(now, assignment, crew.name(state.sent + 1), seen)
             state = _record(journal, state, assigned)
             sent.add(crew.send(assigned))
             continue
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
-            return _ended(crew, journal, clock, state, verdict, rule=rule)
+            seen = lookout.seen(signals, backlog)
+            decided = Decided(now, Boundary.OPENING, verdict, rule=rule, seen=seen)
+            return _ended(crew, journal, clock, state, decided)
         state = _rested(crew, journal, state, len(sent), now)
         if not sent:
             clock.rest(clock.now() + _LOOK, lambda: False)
@@ -93,9 +98,10 @@ def _rested(crew: Crew, journal: Journal, state: RunState, sent: int, now: float
 
 
 def _ended(
-    crew: Crew, journal: Journal, clock: Clock, state: RunState, stop: Stop, *, rule: str
+    crew: Crew, journal: Journal, clock: Clock, state: RunState, decided: Decided
 ) -> RunState:
-    state = _record(journal, state, Decided(clock.now(), Boundary.OPENING, stop, rule=rule))
+    stop, state = decided.verdict, _record(journal, state, decided)
+    assert isinstance(stop, Stop)
     if not is_interrupted(stop):
         crew.end(stop)
     return _record(journal, state, Settled(clock.now(), stop))

@@ -2,22 +2,32 @@
 of a backlog of one task, and merges what it has proven."""
 
 from collections.abc import Callable
+from dataclasses import field
 
 from ralph.kernel.case import Case, Ladder, Rule
 from ralph.kernel.facts import Ended, Fact, Resting, Step
 from ralph.kernel.limits import least
-from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.ports import Gate, Policy, TodaysRules
 from ralph.kernel.rules import Objections, Patience, RunLimit, UsedUp, carry_on, unreadable
 from ralph.kernel.tasks.select import next_task
 from ralph.kernel.tasks.task import Task
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Answer, Cut, Park, Reason, Stop, Wait
 from ralph.loops.backlog.parallel.budget import Budget
-from ralph.loops.backlog.policy import Bounds, SettleTask, opening, tasks
+from ralph.loops.backlog.policy import (
+    Bounds,
+    Publishing,
+    Settlement,
+    SettleTask,
+    opening,
+    tasks,
+)
 from ralph.loops.backlog.prompt import Material
-from ralph.loops.backlog.rules import all_worked, recalled
+from ralph.loops.backlog.rules import TaskLimit, all_worked, recalled
 
 _PATIENCE = 2.0  # seconds between two looks at the budget
+USED_UP = "used_up"  # the rule below
+_OF_OTHERS = "it looked at what other workers had spent, or did at that moment"
 
 
 @value
@@ -45,7 +55,7 @@ class WorkerContext:
 class SharedLimit:
     """The money of all workers is used up."""
 
-    budget: Budget
+    budget: Budget = field(repr=False)
 
     def __call__(self, case: Case) -> Answer | None:
         budget = self.budget
@@ -58,7 +68,7 @@ class SharedLimit:
 class Leased:
     """No turn begins without a lease: others may hold all that is left."""
 
-    context: WorkerContext
+    context: WorkerContext = field(repr=False)
 
     def __call__(self, case: Case) -> Answer | None:
         if self.context.budget.lease(self.context.worker):
@@ -70,7 +80,7 @@ class Leased:
 class Placed:
     """No turn begins without a place: others may have taken it while CI was waited for."""
 
-    context: WorkerContext
+    context: WorkerContext = field(repr=False)
 
     def __call__(self, case: Case) -> Answer | None:
         if self.context.takes_place():
@@ -152,6 +162,26 @@ def worker(
         allowance=allowance,
         settle=settle,
     )
+
+
+def todays_rules(
+    settlement: Settlement, bounds: Bounds, patience: Patience, *, is_worker: bool
+) -> TodaysRules:
+    """The rules that judge a foreman's run, or a worker's, again. Those that look at the others
+    answer nothing here."""
+    budget = Budget(None, 1)
+    if not is_worker:
+        return TodaysRules(foreman(bounds, budget), {SharedLimit.__name__: _OF_OTHERS})
+    policy = worker(
+        SettleTask(settlement, TaskLimit(bounds.task), (), (), Publishing()),
+        bounds,
+        WorkerContext("", budget),
+        patience=patience,
+        gates=(),
+        about=lambda _: Material(),
+    )
+    others = (SharedLimit.__name__, USED_UP, Leased.__name__, Placed.__name__)
+    return TodaysRules(policy, dict.fromkeys(others, _OF_OTHERS))
 
 
 def _without_money(bounds: Bounds) -> Bounds:

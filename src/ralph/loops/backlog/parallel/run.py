@@ -85,9 +85,9 @@ def _by_crew(
         )
         display.introduce(plan, (*notes, *foreman.prepare()))
         recorder = Recorder(journal, [attention, foreman, *display.readers, *display.notices])
-        state = first_state(plan, run_dir, "tasks", recorder, history)
-        world = Workspace(attention, lambda: board.look(plan.backlog()))
         policy, size = foremans_policy(plan.work.bounds, foreman.budget), plan.workers
+        state = first_state(plan, run_dir, policy, recorder, history)
+        world = Workspace(attention, lambda: board.look(plan.backlog()))
         threads = size if not is_apart(plan) else size + (plan.work.bounds.tasks or 0)
         with ThreadPoolExecutor(threads, thread_name_prefix="ralph") as pool:
             crew = _crew(foreman, pool, size)

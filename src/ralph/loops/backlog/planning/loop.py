@@ -7,19 +7,26 @@ from typing import Any, cast
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.journal.recovery import History
 from ralph.kernel.case import Case
-from ralph.kernel.ports import Policy
+from ralph.kernel.ports import Policy, TodaysRules
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.plan import bounds_of
 from ralph.loops.backlog.planning.keeping import InPlace, InSandbox, proposed
 from ralph.loops.backlog.planning.plan import LIMITS, Planning, again, limits_of, read, throws_away
-from ralph.loops.backlog.planning.policy import Settlement, planner
+from ralph.loops.backlog.planning.policy import (
+    LastTurn,
+    OnceMore,
+    Planned,
+    Settlement,
+    planner,
+)
 from ralph.loops.backlog.planning.proposal import Proposal
+from ralph.loops.backlog.rules import DayLimit
 from ralph.loops.backlog.store.watch import TaskWatch
 from ralph.runner.agent_setup import permission_notes
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
-from ralph.runner.plan import Loop, Plan
+from ralph.runner.plan import InForce, Loop, Plan
 from ralph.runner.planning import patience_of
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace
@@ -80,6 +87,18 @@ def policy(loaded: Loaded) -> Policy:
     return planner(_NOBODY, _nothing, limits, patience, day=day, money=settings.max_cost)
 
 
+def rejudges(terms: InForce) -> TodaysRules:
+    """The rules that judge a run again. Its proposals are read against the list of their moment."""
+    settings = terms.loaded.settings
+    money, patience = settings.max_cost, patience_of(settings)
+    beyond = dict.fromkeys(
+        (Planned.__name__, LastTurn.__name__, OnceMore.__name__),
+        "it looked at the proposed tasks beside the list as it was",
+    )
+    beyond[DayLimit.__name__] = "it looked at what other runs had spent on that day"
+    return TodaysRules(planner(_NOBODY, _nothing, terms.limits, patience, money=money), beyond)
+
+
 def _nothing(_: Case) -> Proposal:
     return Proposal()
 
@@ -116,4 +135,5 @@ LOOP = Loop(
     limits=LIMITS,
     commits=True,
     carry_out=reported,
+    rejudges=rejudges,
 )

@@ -16,6 +16,7 @@ NO_USAGE = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0}
 DEFAULT_USAGE = {**NO_USAGE, "input": 100, "output": 20}
 # Module and class: only the one that is played is loaded, since every call pays for it.
 STREAMS = {
+    "acp": ("acp", "Acp"),
     "claude": ("claude", "Claude"),
     "codex": ("codex", "Codex"),
     "amp": ("claude", "Amp"),
@@ -107,6 +108,10 @@ class Voice:
     result = silent  # (): the last line of a good turn
     fails = silent  # (failure): by the service; without a line standard error has the message
     interrupted = silent  # (call): SIGINT came, perhaps in the middle of a tool call
+
+    def may(self, call: ScriptedCall) -> bool:
+        """False if somebody who was asked does not allow a call."""
+        return True
 
     def failing_exit(self, failure: ScriptedFailure) -> int:
         """The exit code of a turn that the service failed."""

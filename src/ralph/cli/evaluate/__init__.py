@@ -1,0 +1,1 @@
+"""`ralph eval`: its flags, and what it tells while it goes on."""
