@@ -69,7 +69,9 @@ def test_settings_for_traces_go_before_those_for_all() -> None:
     assert collector_of(environ) == expected
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("soon", 10), ("-1", 10), ("0", 10), ("1e300", 3600)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("soon", 10), ("-1", 10), ("0", 10), ("1e300", 3600)]
+)
 def test_a_time_that_makes_no_sense(text: str, seconds: float) -> None:
     found = collector_of({BASE: "http://h", "OTEL_EXPORTER_OTLP_TIMEOUT": text})
     assert found == Collector("http://h/v1/traces", {}, seconds=seconds)
