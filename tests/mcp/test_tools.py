@@ -13,6 +13,8 @@ from backlog_support import COMPLETE, Project, project  # noqa: F401  a fixture
 from run_support import Running, facts, journals, prepare, program, ralph
 
 from kits.mcp_client import LONGEST, McpClient
+from ralph.files.state_dir import project_dir
+from ralph.journal.lock import Lock
 from ralph.kernel.facts import Asked
 from ralph.mcp import asking, reading
 from ralph.testing.scripted_agent.install import calls
@@ -267,6 +269,22 @@ def test_an_agent_of_a_run_may_look_and_add_tasks(workspace: Path) -> None:
         assert client.call("tasks_add", title="Found on the way")["task"] == "T-001"
     (workspace / "go").touch()
     assert running.end().code == 0
+
+
+def test_beside_a_run_that_is_not_to_be_seen_nobody_steers(
+    workspace: Path, client: McpClient
+) -> None:
+    """An agent in a PID namespace of its own sees the lock of its run, and not who holds it."""
+    path = Path(project_dir(os.environ["RALPH_STATE_DIR"], str(workspace)), "run.lock")
+    lock = Lock(str(path))
+    lock.acquire("20260101-000000-abcd", 1.0)
+    assert "there is no such question" in client.refused("answer", text="x")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pid": 1 << 30}))
+    for tool in ("answer", "note"):
+        assert "that is not to be seen from here" in client.refused(tool, text="x")
+    assert client.call("status")["runs"] == []
+    lock.release()
+    assert "there is no such question" in client.refused("answer", text="x")
 
 
 def test_tasks_are_added_and_listed_in_parts(
