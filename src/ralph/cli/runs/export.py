@@ -14,6 +14,7 @@ from ralph.cli.params import current_directory, in_directory, option, the_run
 from ralph.cli.runs.sessions import session_meant
 from ralph.errors import StateError, failing
 from ralph.export.reading import Journal, Source
+from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import replacing, state_root
 from ralph.journal.runs import Run, find_run
 from ralph.loops.session.state import aged
@@ -61,7 +62,7 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
     RUN is a run's id or any part of it that only one run has, a worker's too, or the id of a
     session with a loop, any part of it that only one has, or the path of its .loop file.
     Exit codes: 0; 1 the journal was changed, or a collector rejected spans;
-    2 no such run, or it cannot be written or sent.
+    2 no such run, or it cannot be read, written or sent.
     """
     chosen = kind or ("otlp" if (output or "").endswith((".otlp", ".otlp.json")) else "atif")
     if content and chosen != "otlp":
@@ -81,7 +82,7 @@ def _meant(part: str | None) -> Source:
 
         return SessionSource(aged(loop, time.time()))
     found = find_run(state_root(os.environ), current_directory(), part, "export", workers=True)
-    _refuse_empty(found)
+    _refuse_unreadable(found)
     beside_of(found, os.environ)  # the secrets in its settings are known from here on
     return Journal(found)
 
@@ -102,15 +103,16 @@ def _write(kind: str, source: Source, write: Write, *, content: bool) -> None:
         write_atif(source, write)
 
 
-def _refuse_empty(run: Run) -> None:
-    """Refuse a run that has left nothing to tell."""
+def _refuse_unreadable(run: Run) -> None:
+    """Refuse a run of which nothing can be told, before a file is replaced by that."""
+    remedy = "Others: ralph status --all"
     try:
-        os.lstat(run.journal)
+        open_regular(run.journal).close()
     except FileNotFoundError as error:
         message = f"run {run.id} has no journal: it has not begun, or ended before"
-        raise StateError(message, "Others: ralph status --all") from error
-    except OSError:
-        pass  # whoever reads it will say why that cannot be
+        raise StateError(message, remedy) from error
+    except OSError as error:
+        raise StateError(f"cannot read {run.journal}: {error.strerror}", remedy) from error
 
 
 def _written(tell: Callable[[Write], None], output: str | None) -> None:
