@@ -219,7 +219,7 @@ class Agents:
         log = self.directory / "npm.log"
         path.write_text(
             f'#!/bin/sh\necho "$@" >>{log}\nmkdir -p $3/node_modules/.bin\n'
-            "for agent in claude codex gemini opencode srt; do\n"
+            "for agent in claude codex gemini opencode claude-agent-acp codex-acp srt; do\n"
             "  echo 'echo 1.0' >$3/node_modules/.bin/$agent\n"
             f"  chmod +x $3/node_modules/.bin/$agent\ndone\n{ending}\n"
         )
@@ -260,6 +260,8 @@ def test_real_agents_are_installed_once_at_pinned_versions(agents: Agents) -> No
         "@openai/codex@0.166.0",
         "@google/gemini-cli@0.61.0",
         "opencode-ai@1.18.33",
+        "@agentclientprotocol/claude-agent-acp@0.100.0",
+        "@agentclientprotocol/codex-acp@2.6.0",
         "@anthropic-ai/sandbox-runtime@0.0.78",
     ]
 

@@ -193,9 +193,18 @@ def record(name: str, path: str) -> None:
             (loop,) = (world.root / "ralph_state_dir").glob("sessions/*.loop")
             place.mkdir(parents=True)
             (place / "session.loop").write_bytes(hidden.clean(loop.read_bytes()))
+            (place / "transcript.jsonl").write_bytes(hidden.clean(transcript_of(loop)))
     done = subprocess.run((*RALPH, "replay", target(place)), check=False)
     if done.returncode:
         raise SystemExit(f"{name} was recorded, and differs already")
+
+
+def transcript_of(loop: Path) -> bytes:
+    """The transcript of a loop, without the lists of what its agent could use."""
+    transcript = Path(json.loads(loop.read_bytes())["transcript"]).read_bytes()
+    lines = transcript.splitlines(keepends=True)
+    listing = (b'"skill_listing"', b'"agent_listing_delta"')
+    return b"".join(line for line in lines if not any(word in line for word in listing))
 
 
 def target(place: Path) -> str:

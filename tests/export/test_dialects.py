@@ -56,6 +56,8 @@ def test_amp_and_plain_text(tmp_path: Path) -> None:
         ("codex", "success-bypass"),
         ("gemini", "success"),
         ("opencode", "success"),
+        ("acp", "claude-work"),
+        ("acp", "opencode-work"),
     ],
 )
 def test_tool_calls_have_all_their_arguments(agent: str, name: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from email.utils import formatdate
@@ -66,9 +67,14 @@ def test_settings_for_traces_go_before_those_for_all() -> None:
     headers = {"api-key": "x y", "team": "me"}
     expected = Collector("http://h/v1/traces", headers, seconds=2.5, compressed=True)
     assert collector_of(environ) == expected
-    assert collector_of({BASE: "http://h", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}) == Collector(
-        "http://h/v1/traces", {}
-    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("soon", 10), ("-1", 10), ("0", 10), ("1e300", 3600)]
+)
+def test_a_time_that_makes_no_sense(text: str, seconds: float) -> None:
+    found = collector_of({BASE: "http://h", "OTEL_EXPORTER_OTLP_TIMEOUT": text})
+    assert found == Collector("http://h/v1/traces", {}, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,8 @@ def test_settings_for_traces_go_before_those_for_all() -> None:
         ({BASE: "http://h:4317"}, "speaks gRPC"),
         ({BASE: "http://h", HEADERS: "no header"}, "cannot be understood"),
         ({BASE: "http://h", HEADERS: "a=b%0d%0aX: y"}, "cannot be understood"),
+        ({BASE: "http://h", HEADERS: "authorization: Basic abc="}, "cannot be understood"),
+        ({BASE: "http://h", HEADERS: "a=%E2%82%AC"}, "cannot be understood"),
     ],
 )
 def test_settings_that_make_no_sense(environ: dict[str, str], words: str) -> None:
@@ -169,6 +177,30 @@ def test_somebody_is_there_and_says_nothing() -> None:
         found = Collector(url, {}, seconds=0.01)
         with pytest.raises(ConfigError, match="no answer within"):
             send(spans(1), found, {}, sleep=lambda _: None)
+
+
+def test_an_answer_that_trickles_is_not_read_to_its_end() -> None:
+    left = threading.Event()
+
+    def trickle(server: socket.socket) -> None:
+        client, _ = server.accept()
+        with client:
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            for _ in range(500):
+                try:
+                    client.sendall(b" ")
+                except OSError:
+                    left.set()
+                    return
+                time.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=trickle, args=(server,))
+        thread.start()
+        found = Collector(f"http://127.0.0.1:{server.getsockname()[1]}", {}, seconds=0.2)
+        assert send(spans(1), found, {}) == Sent(1, 1)
+        thread.join()
+    assert left.is_set()
 
 
 def test_what_was_sent_before_is_told() -> None:

@@ -330,6 +330,8 @@ def test_an_empty_journal_is_a_trajectory_too(tmp_path: Path) -> None:
 def test_nothing_tells_a_secret(tmp_path: Path, content: bool) -> None:
     stored = Stored(tmp_path).begin()
     stored.turn("text", f"It is {KEY}\nand \udc80\n".encode("utf-8", "surrogateescape"), KEY)
+    call = {"type": "tool_use", "id": "t", "name": "Put", "input": {"keys": [{KEY: 1}]}}
+    stored.turn("claude", lines({"type": "assistant", "message": {"content": [call]}}))
     told = str([atif(stored), otlp(stored, content=content), whole(stored)])
     assert KEY not in told
     assert "[redacted]" in told

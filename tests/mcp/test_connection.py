@@ -1,6 +1,10 @@
 """One client and the server's loop: strange input, calls that fail, and how it leaves."""
 
+import os
+import select
+import socket
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -45,6 +49,26 @@ def test_what_a_tool_does_not_take_is_named_with_what_it_does(workspace: Path) -
         assert "`wait` takes: run, seconds, ignore_questions." in words
         assert "unknown field `x`" in client.refused("questions", x=1)
         assert client.call("status", run=None)["runs"] == []  # null is as good as left out
+        assert "no run was started" in client.refused("wait", seconds=None)
+        assert "missing required field `text`" in client.refused("note", text=None)
+        assert "holds a NUL" in client.refused("tasks_add", title="x", tags=["a", "b\0"])
+
+
+def test_a_client_leaves_a_socket_whose_answers_it_has_not_read(workspace: Path) -> None:
+    ours, theirs = socket.socketpair()
+    client, codes = serve.Client(theirs.fileno(), theirs.fileno()), list[int]()
+
+    def work() -> None:
+        codes.append(serve.serve(str(workspace), client, os.environ, print))
+
+    with theirs:
+        thread = Thread(target=work)
+        thread.start()
+        ours.send(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        select.select([ours], (), ())
+        ours.close()  # which resets the connection
+        thread.join()
+    assert codes == [0]
 
 
 def test_a_client_that_leaves_is_told_what_can_be_told(

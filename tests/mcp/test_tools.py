@@ -13,6 +13,8 @@ from backlog_support import COMPLETE, Project, project  # noqa: F401  a fixture
 from run_support import Running, facts, journals, prepare, program, ralph
 
 from kits.mcp_client import LONGEST, McpClient
+from ralph.files.state_dir import project_dir
+from ralph.journal.lock import Lock
 from ralph.kernel.facts import Asked
 from ralph.mcp import asking, reading
 from ralph.testing.scripted_agent.install import calls
@@ -45,10 +47,11 @@ def under_way(workspace: Path, *turns: dict[str, Any]) -> Running:
 def test_a_run_is_started_and_seen_to_its_end(workspace: Path, client: McpClient) -> None:
     agent = prepare(workspace, {"text": "Not yet."}, {"response": "DONE"})
     assert client.call("status")["runs"] == []
-    run = client.call("start", prompt="--Do it", max_iterations=4, max_cost=2.5)["run"]
+    run = client.call("start", prompt="--Do it", max_iterations=4, max_cost=12345.675)["run"]
     told = client.call("wait", seconds=60)
     assert (told["returned"], told["state"], told["run"]) == ("ended", "completed", run)
     assert (told["iteration"], told["max_iterations"]) == (2, 4)
+    assert told["limits"]["cost_usd"] == 12345.675
     assert "report" in told["next"]
     assert calls(agent)[0]["prompt"].startswith("--Do it")
     assert client.call("status", run=run[-4:])["why"] == "nothing is left to do"
@@ -74,13 +77,17 @@ def test_a_run_is_started_and_seen_to_its_end(workspace: Path, client: McpClient
         ({"prompt": "x", "directory": ".."}, "is outside"),
         ({"prompt": "x", "directory": "out"}, "is outside"),
         ({"prompt": "x", "directory": "none"}, "there is no directory"),
-        ({"prompt": "x\0y"}, "cannot be passed on"),
+        ({"prompt": "x\0y"}, "holds a NUL character"),
+        ({"prompt": "x", "directory": "in\0"}, "holds a NUL character"),
+        ({"prompt": "x", "directory": "linked"}, "is outside"),
     ],
 )
 def test_what_cannot_be_started_is_said(
     workspace: Path, client: McpClient, wish: dict[str, object], words: str
 ) -> None:
     (workspace / "out").symlink_to(workspace.parent)
+    (workspace / "linked").mkdir()
+    (workspace / "linked/.ralph").symlink_to(workspace.parent)
     assert words in client.refused("start", **wish)
 
 
@@ -169,6 +176,8 @@ def test_a_run_is_steered_and_the_journal_says_by_whom(workspace: Path, client: 
     assert "pauses before its next turn" in client.call("pause")["told"]
     (workspace / "go").touch()
     soon(lambda: client.call("wait", seconds=0)["state"] == "paused")
+    said = client.result(client.begin("wait", seconds=0))["content"][0]["text"]
+    assert "has not ended: paused for" in said
     assert "its limits stay" in client.refused("resume", max_iterations="+3")
     (workspace / "go").unlink()
     assert "goes on" in client.call("resume")["told"]
@@ -208,6 +217,16 @@ def test_a_log_is_told_once_over_any_number_of_servers(
             found += told["lines"]
             position, more = told["position"], told["more"]
         assert found == lines
+
+
+def test_the_log_of_a_run_whose_journal_was_changed_says_so(
+    workspace: Path, client: McpClient
+) -> None:
+    prepare(workspace, {"response": "DONE"})
+    assert ralph("run", "-p", "Do it").code == 0
+    (journal,) = journals()
+    journal.write_text(journal.read_text().replace('"began"', '"begun"'))
+    assert "was changed after it was written" in client.call("log")["lines"][-1]
 
 
 def test_runs_elsewhere_are_neither_shown_nor_steered(workspace: Path) -> None:
@@ -252,6 +271,22 @@ def test_an_agent_of_a_run_may_look_and_add_tasks(workspace: Path) -> None:
     assert running.end().code == 0
 
 
+def test_beside_a_run_that_is_not_to_be_seen_nobody_steers(
+    workspace: Path, client: McpClient
+) -> None:
+    """An agent in a PID namespace of its own sees the lock of its run, and not who holds it."""
+    path = Path(project_dir(os.environ["RALPH_STATE_DIR"], str(workspace)), "run.lock")
+    lock = Lock(str(path))
+    lock.acquire("20260101-000000-abcd", 1.0)
+    assert "there is no such question" in client.refused("answer", text="x")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pid": 1 << 30}))
+    for tool in ("answer", "note"):
+        assert "that is not to be seen from here" in client.refused(tool, text="x")
+    assert client.call("status")["runs"] == []
+    lock.release()
+    assert "there is no such question" in client.refused("answer", text="x")
+
+
 def test_tasks_are_added_and_listed_in_parts(
     workspace: Path, client: McpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +305,22 @@ def test_tasks_are_added_and_listed_in_parts(
     assert "T-7" in client.refused("tasks_list", after="T-7")
     stored = [json.loads(s) for s in (workspace / ".ralph/tasks.jsonl").read_text().splitlines()]
     assert stored[0]["completion"] == {"type": "test_passing", "command": "make"}
+
+
+def test_tasks_that_are_kept_outside_the_root_are_not_told(workspace: Path) -> None:
+    inside = workspace / "in"
+    inside.mkdir()
+    (workspace / ".ralph").mkdir()
+    asking = {"id": "T-1", "title": "x", "status": "blocked", "question": "Red?"}
+    (workspace / ".ralph/tasks.jsonl").write_text(json.dumps(asking))
+    (inside / ".ralph").symlink_to(workspace / ".ralph")
+    with McpClient(str(inside)) as client:
+        assert client.call("questions")["questions"] == []
+        for tool, wish in {"tasks_list": {}, "tasks_add": {"title": "x"}}.items():
+            assert f"{workspace}/.ralph is outside" in client.refused(tool, **wish)
+    with McpClient(str(workspace)) as client:
+        assert [each["task"] for each in client.call("questions")["questions"]] == ["T-1"]
+        assert client.call("tasks_list", directory="in")["tasks"][0]["id"] == "T-1"
 
 
 def test_what_the_environment_calls_secret_is_told_to_nobody(workspace: Path) -> None:

@@ -7,7 +7,7 @@ from tempfile import SpooledTemporaryFile
 from ralph import __version__
 from ralph.export.lines import Json, iso, line
 from ralph.export.parts import Closed, Gap, Opened, Paid, Part, Said, paid_by
-from ralph.export.reading import Journal
+from ralph.export.reading import Source
 from ralph.export.steps import Draft, TurnSteps, metrics
 from ralph.journal.codec import encode
 from ralph.journal.ledger import Accounts
@@ -26,22 +26,23 @@ _NOT_TOLD = ("settings", "snapshot", "stand", "time")  # of facts: too long, or 
 _NOTES = (
     "Steps of source system are Ralph's own: what it did, checked and decided. A step has a time"
     " where the journal or the agent's stream tells one. final_metrics are the sums of the ledger"
-    " with those of the workers; where a stream tells the tokens of a whole turn only, the turn's"
-    " last step has them."
+    " with those of the workers; of a loop in a session, which has no ledger, they are what its"
+    " transcript tells. Where a stream tells the tokens of a whole turn only, the turn's last step"
+    " has them."
 )
 
 Write = Callable[[str], object]
 
 
-def write_atif(journal: Journal, write: Write) -> None:
+def write_atif(source: Source, write: Write) -> None:
     """Write the trajectory of a run."""
-    _tell(journal, write, journal.run.id)
+    _tell(source, write, source.id)
     write("\n")
 
 
-def _tell(journal: Journal, write: Write, session: str) -> Sum:
+def _tell(source: Source, write: Write, session: str) -> Sum:
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8") as aside:
-        return _Telling(journal, write, session, aside).tell()
+        return _Telling(source, write, session, aside).tell()
 
 
 class _Trajectory:
@@ -59,13 +60,13 @@ class _Trajectory:
 
 
 class _Telling:
-    """Tells one journal as a trajectory."""
+    """Tells one source as a trajectory."""
 
     def __init__(
-        self, journal: Journal, write: Write, session: str, aside: SpooledTemporaryFile[str]
+        self, source: Source, write: Write, session: str, aside: SpooledTemporaryFile[str]
     ) -> None:
-        self._journal, self._write, self._session = journal, write, session
-        self._state, self._briefing = NEW, Briefing(journal=journal.run.journal)
+        self._source, self._write, self._session = source, write, session
+        self._state, self._briefing = NEW, Briefing(journal=source.journal)
         self._started: Started | None = None
         self._trajectory: _Trajectory | None = None  # begins with the first fact
         self._turns = 0
@@ -80,7 +81,7 @@ class _Telling:
     def tell(self) -> Sum:
         """Write all of it; what it has cost, with its workers."""
         own, accounts = Sum(), Accounts()
-        for part in self._journal.told():
+        for part in self._source.told():
             if isinstance(part, Part):
                 self._part(part)
             else:
@@ -116,7 +117,7 @@ class _Telling:
             about = {"agent": started.agent, "profile": started.profile} if started else {}
             head = {
                 "session_id": self._session,
-                "trajectory_id": self._journal.run.id,
+                "trajectory_id": self._source.id,
                 "agent": {**agent, "extra": about},
             }
             self._trajectory = _Trajectory(self._write, head)
@@ -127,13 +128,12 @@ class _Telling:
         if isinstance(fact, Started):
             self._started = fact
         if isinstance(fact, Started | Resumed) and self._started is not None:
-            journal = self._journal.run.journal
-            self._briefing = briefing_of(self._started, journal, self._state)
+            self._briefing = briefing_of(self._started, self._source.journal, self._state)
         if (paid := paid_by(fact)) is not None and fact is not self._met:
             self._bare(paid)
         told = narrate(fact, before, self._state, self._briefing)
         words = "\n".join(safe(each.text) for each in told)
-        is_worker = any(worker.sent is fact for worker in self._journal.workers)
+        is_worker = any(worker.sent is fact for worker in self._source.workers)
         if words or is_worker:
             self._say(fact, words, is_worker=is_worker)
 
@@ -208,7 +208,7 @@ class _Telling:
 
     @property
     def _subagents_id(self) -> str:
-        return f"{self._journal.run.id}/turn-{self._turns}/subagents"
+        return f"{self._source.id}/turn-{self._turns}/subagents"
 
     @property
     def _subagents(self) -> _Trajectory:
@@ -231,7 +231,7 @@ class _Telling:
         """Write the trajectories of workers and sub-agents; what the workers have spent."""
         spent = Sum()
         before = ',\n"subagent_trajectories":['
-        for worker in self._journal.workers:
+        for worker in self._source.workers:
             self._write(before)
             spent += _tell(worker, self._write, self._session)
             before = ",\n"
@@ -250,7 +250,7 @@ class _Telling:
             "turns": spent.turns,
             "turns_of_unknown_cost": spent.unknown,
         }
-        return {**found, "without_workers": _sums(own)} if self._journal.workers else found
+        return {**found, "without_workers": _sums(own)} if self._source.workers else found
 
     def _about(self) -> Json:
         """What is known of the run as a whole, and what of it is missing here."""
@@ -261,7 +261,7 @@ class _Telling:
             "reason": stop.reason.value if stop else None,
             "exit": stop.reason.exit_code if stop else None,
             "gaps": self._gaps,
-            "problem": self._journal.problem or None,
+            "problem": self._source.problem or None,
         }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ralph.export.lines import Json
 from ralph.export.parts import Gap, Opened, Paid, Part, Said, paid_by
-from ralph.export.reading import Journal
+from ralph.export.reading import Source
 from ralph.export.spans import CLIENT, Attributes, Span, trace_id
 from ralph.journal.codec import snake
 from ralph.journal.ledger import Accounts
@@ -46,19 +46,19 @@ _TOLD = {
 }
 
 
-def spans_of(journal: Journal, *, content: bool = False) -> Iterator[Json]:
+def spans_of(source: Source, *, content: bool = False) -> Iterator[Json]:
     """All spans of a run, each when it is complete: the run's own comes last. With `content` also
     what was asked, said and answered."""
-    return _Chapter(journal, content=content).spans()
+    return _Chapter(source, content=content).spans()
 
 
 class _Chapter:
-    """Tells one journal: the run's own, or, below a `parent`, a worker's."""
+    """Tells one source: the run's own, or, below a `parent`, a worker's."""
 
-    def __init__(self, journal: Journal, *, content: bool, parent: Span | None = None) -> None:
-        self._journal, self._content, self._above = journal, content, parent
+    def __init__(self, source: Source, *, content: bool, parent: Span | None = None) -> None:
+        self._source, self._content, self._above = source, content, parent
         self.spent = Sum()
-        self._run = Span(parent.trace if parent else "", journal.run.id, "", 0.0)
+        self._run = Span(parent.trace if parent else "", source.id, "", 0.0)
         self._iteration: Span | None = None
         self._turn: _TurnSpans | None = None
         self._met: Fact | None = None  # whose cost the last turn has
@@ -68,7 +68,7 @@ class _Chapter:
 
     def spans(self) -> Iterator[Json]:
         accounts = Accounts()
-        for part in self._journal.told():
+        for part in self._source.told():
             if isinstance(part, Part):
                 yield from self._part(part)
             else:
@@ -82,7 +82,7 @@ class _Chapter:
                 self._last = part.time
         if self._iteration is not None:
             yield self._unfinished(self._iteration)
-        for worker in self._journal.workers:
+        for worker in self._source.workers:
             below = _Chapter(worker, content=self._content, parent=self._run)
             yield from below.spans()
             self.spent += below.spent
@@ -98,7 +98,7 @@ class _Chapter:
             run.parent = self._above.key
         started = fact if isinstance(fact, facts.Started) else None
         profile = started.profile if started else ""
-        sent = self._journal.sent
+        sent = self._source.sent
         run.name = f"worker {sent.assignment.task}" if sent else f"invoke_workflow {profile}"
         run.attributes = {
             "gen_ai.operation.name": "" if sent else "invoke_workflow",
@@ -123,7 +123,7 @@ class _Chapter:
             "ralph.usage.output_tokens": spent.usage.output,
             "ralph.usage.cache_read.input_tokens": spent.usage.cache_read,
             "ralph.usage.cache_creation.input_tokens": spent.usage.cache_write,
-            "ralph.problem": self._journal.problem,
+            "ralph.problem": self._source.problem,
         }
         run.error = stop.reason.value if stop and stop.reason.exit_code else run.error
         return run.ended(self._last)

@@ -2,10 +2,10 @@
 a stream is read line by line, and nothing of it is kept."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from io import BufferedReader
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ralph.errors import StateError
 from ralph.export.lines import iso
 from ralph.export.parts import Closed, Gap, Opened, Part, Said
 from ralph.files.safe_open import open_regular
+from ralph.journal.merged import MergedJournal
 from ralph.journal.runs import Facts, Run, folding, is_name, prompt_of
 from ralph.kernel.facts import Assigned, Began, Ended, Fact, Launching, Resumed, Settled, Step
 from ralph.kernel.state import NEW, fold
@@ -26,12 +27,31 @@ _MILLISECONDS = 1e11  # larger numbers are no seconds
 _END_OF_TIME = 1e14
 
 
+class Source(Protocol):
+    """What is exported. Whatever is wrong with it ends it, and is its `problem`."""
+
+    id: str
+    journal: str  # where that is; "": there is none
+    sent: Assigned | None  # to what, if it is a worker
+    problem: str
+
+    @property
+    def workers(self) -> Sequence["Source"]:
+        """Those that it has sent, as far as it is told."""
+
+    def told(self) -> Iterator[Fact | Part]:
+        """The facts, and behind each Launching its turn, which knows what it came to."""
+
+    def merged(self) -> Iterator[tuple[str, Fact | Part]]:
+        """The same with those of its workers, in the order of time, and by whose id."""
+
+
 class Journal:
-    """The facts of one run, and the workers that it sent. What is wrong with the journal ends it,
-    and is its `problem`."""
+    """The facts of one run, and the workers that it sent."""
 
     def __init__(self, run: Run, sent: Assigned | None = None) -> None:
         self.run, self.sent = run, sent
+        self.id, self.journal = run.id, run.journal
         self.workers: list[Journal] = []
         self.problem = ""
 
@@ -51,12 +71,21 @@ class Journal:
             self.problem = error.words
 
     def told(self) -> Iterator[Fact | Part]:
-        """The facts, and behind each Launching its turn, which knows what it came to."""
         facts, waiting = iter(self), deque[Fact]()
         while (fact := waiting.popleft() if waiting else next(facts, None)) is not None:
             yield fact
             if isinstance(fact, Launching):
                 yield from turn_of(fact, _outcome(facts, waiting))
+
+    def merged(self) -> Iterator[tuple[str, Fact | Part]]:
+        try:
+            with folding(self.journal):
+                for told in MergedJournal(self.run).new():
+                    yield told.run.id, told.fact
+                    if isinstance(told.fact, Launching):
+                        yield from ((told.run.id, part) for part in turn_of(told.fact))
+        except StateError as error:
+            self.problem = error.words
 
 
 def _outcome(facts: Iterator[Fact], waiting: deque[Fact]) -> Ended | Step | None:
@@ -134,11 +163,18 @@ def _time_of(line: bytes) -> float | None:
     if b'"timestamp"' not in line:
         return None
     try:
-        told = _TIME.decode(line).timestamp
+        return moment(_TIME.decode(line).timestamp)
+    except (ValueError, RecursionError):
+        return None
+
+
+def moment(told: object) -> float | None:
+    """A time as a line of a stream tells it."""
+    try:
         if isinstance(told, str):
             return datetime.fromisoformat(told).timestamp()
         if isinstance(told, int | float) and 0 < told < _END_OF_TIME:
             return told / 1000 if told > _MILLISECONDS else told
-    except (ValueError, OverflowError, RecursionError):
+    except (ValueError, OverflowError):
         pass
     return None

@@ -4,6 +4,7 @@ as one document. The variables are OpenTelemetry's."""
 import gzip
 import json
 import random
+import re
 import ssl
 import time
 import urllib.error
@@ -26,6 +27,8 @@ _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _OF_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _MOST_SPANS, _MOST_BYTES = 512, 4 << 20  # of a request; collectors refuse more than 20 MB
 _SECONDS = 10.0  # for a request, where OTEL_EXPORTER_OTLP_TIMEOUT says nothing
+_MOST_SECONDS = 3600.0
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # of a header
 _PASSING = (429, 502, 503, 504)  # what the protocol calls worth another try
 _PAUSES = (1.0, 2.0, 4.0)  # before another try, where the collector names no time
 _PATIENCE = 60.0  # seconds that a collector may ask to wait
@@ -80,7 +83,7 @@ def collector_of(environ: Mapping[str, str]) -> Collector | None:
     return Collector(
         url,
         _headers(setting("HEADERS")),
-        seconds=milliseconds / 1000 if milliseconds else _SECONDS,
+        seconds=min(milliseconds / 1000, _MOST_SECONDS) if milliseconds else _SECONDS,
         compressed=setting("COMPRESSION").lower() == "gzip",
         certificate=setting("CERTIFICATE"),
         variable=variable,
@@ -110,8 +113,8 @@ def _headers(text: str) -> dict[str, str]:
     for pair in filter(str.strip, text.split(",")):
         name, is_there, content = pair.partition("=")
         name, content = name.strip(), unquote(content.strip())
-        whole = f"{name}{content}"
-        if not (is_there and name and name.isascii()) or not whole.isprintable():
+        is_whole = is_there and _NAME.fullmatch(name)
+        if not (is_whole and content.isascii() and content.isprintable()):
             remedy = "Such as: export OTEL_EXPORTER_OTLP_HEADERS=api-key=abc,team=me"
             raise ConfigError("OTEL_EXPORTER_OTLP_HEADERS cannot be understood", remedy)
         found[name] = content
@@ -221,8 +224,7 @@ def _post(
         told = None
         try:
             with opener.open(request, timeout=collector.seconds) as answer:
-                found: bytes = answer.read(_LARGEST)
-                return found
+                return _body(answer, collector)
         except urllib.error.HTTPError as error:
             with error:
                 trouble = _refusal(collector, error)
@@ -241,6 +243,17 @@ def _post(
     raise AssertionError("the last try answers or raises")
 
 
+def _body(answer: Any, collector: Collector) -> bytes:  # noqa: ANN401  urllib's
+    """What a collector answers, as far as it comes in time: one may trickle for hours."""
+    until, found = time.monotonic() + collector.seconds, b""
+    while len(found) < _LARGEST and time.monotonic() < until:
+        piece = answer.read1(_LARGEST)
+        if not piece:
+            break
+        found += piece
+    return found
+
+
 def _wait(error: urllib.error.HTTPError) -> float | None:
     """The seconds that a collector asks to wait."""
     asked = error.headers.get("retry-after")
@@ -250,7 +263,7 @@ def _wait(error: urllib.error.HTTPError) -> float | None:
 
 def _refusal(collector: Collector, error: urllib.error.HTTPError) -> ConfigError:
     try:
-        body = error.read(_LARGEST)
+        body = _body(error, collector)
     except (OSError, HTTPException):
         body = b""
     told = _object(body).get("message")

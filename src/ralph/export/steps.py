@@ -8,6 +8,7 @@ or calls after a tool has answered, or after the tokens of the one before were t
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from ralph.export.lines import Json, iso
 from ralph.export.parts import Paid, Said
 from ralph.kernel import events
 from ralph.kernel.events import Speaker, Usage, Used
+from ralph.text.redact import redact
 from ralph.text.words import duration
 
 _LARGEST = 1 << 20  # characters of a step: a longer text goes on in the next one
@@ -315,9 +317,20 @@ def _object(arguments: str) -> Json | None:
     """The arguments of a call; None where they are no object."""
     try:
         found = msgspec.json.decode(arguments) if arguments else None
+        return _with_redacted_names(found) if isinstance(found, dict) else None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+
+
+def _with_redacted_names(value: Any) -> Any:  # noqa: ANN401  JSON
+    """The value, with no secret among its names; `lines` redacts the rest, whose names are ours."""
+    match value:
+        case dict():
+            return {redact(name): _with_redacted_names(it) for name, it in value.items()}
+        case list():
+            return [_with_redacted_names(it) for it in value]
+        case _:
+            return value
 
 
 def _joined(texts: list[str]) -> str:

@@ -11,44 +11,39 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ralph import __version__
-from ralph.errors import StateError
 from ralph.export.lines import Json, line
 from ralph.export.parts import Gap, Opened, Part, Said
-from ralph.export.reading import Journal, turn_of
+from ralph.export.reading import Source
 from ralph.journal.codec import encode
 from ralph.journal.ledger import Accounts
-from ralph.journal.merged import MergedJournal
-from ralph.journal.runs import folding
 from ralph.journal.spending import Sum
 from ralph.kernel.facts import Launching
 
 FORMAT, VERSION = "ralph-export", 1
 
 
-def write_whole(journal: Journal, write: Callable[[str], object]) -> None:
+def write_whole(source: Source, write: Callable[[str], object]) -> None:
     """Write the document of a run and its workers, in the order of time; each turn stands behind
     the fact that launched it."""
-    run, spent, turns = journal.run, Sum(), dict[str, int]()
+    spent, turns = Sum(), defaultdict[str, int](int)
     accounts: defaultdict[str, Accounts] = defaultdict(Accounts)  # by run
-    head = {"format": FORMAT, "version": VERSION, "run": run.id, "ralph": __version__}
+    head = {"format": FORMAT, "version": VERSION, "run": source.id, "ralph": __version__}
     write(f'{line(head)[:-1]},"entries":[')
     comma = ""
-    try:
-        with folding(run.journal):
-            for told in MergedJournal(run).new():
-                entered = accounts[told.run.id].take(told.fact)
-                spent = spent + entered if entered else spent
-                entry: Json = {"run": told.run.id, "fact": encode(told.fact)}
-                write(f"{comma}\n{line(entry)}")
-                comma = ","
-                if isinstance(told.fact, Launching):
-                    turns[told.run.id] = turns.get(told.run.id, 0) + 1
-                    whose = {"run": told.run.id, "turn": turns[told.run.id]}
-                    for part in map(_entry, turn_of(told.fact)):
-                        write(f",\n{line({**whose, **part})}" if part else "")
-    except StateError as error:
-        journal.problem = error.words
-    write(f"\n],{line({'totals': totals(spent), 'problem': journal.problem or None})[1:]}\n")
+    for whose, told in source.merged():
+        if isinstance(told, Part):
+            entry = _entry(told)
+            if not entry:
+                continue
+            entry = {"run": whose, "turn": turns[whose], **entry}
+        else:
+            entered = accounts[whose].take(told)
+            spent = spent + entered if entered else spent
+            turns[whose] += isinstance(told, Launching)
+            entry = {"run": whose, "fact": encode(told)}
+        write(f"{comma}\n{line(entry)}")
+        comma = ","
+    write(f"\n],{line({'totals': totals(spent), 'problem': source.problem or None})[1:]}\n")
 
 
 def totals(spent: Sum) -> Json:

@@ -6,7 +6,7 @@ which also counts where the system does not tell of descent. A person's hooks ar
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
@@ -27,6 +27,12 @@ def refuse_agents(environ: Mapping[str, str], deed: str) -> None:
         raise _refusal(deed, "RALPH_RUN names its run")
     if runs_above():
         raise _refusal(deed, "a run has started this process")
+
+
+def refuse_beside_unseen(projects: Iterable[str], deed: str) -> None:
+    """Where a run goes on that is not to be seen from here, whoever asks may be its agent."""
+    if any(map(_is_unseen, projects)):
+        raise _refusal(deed, "a run goes on there that is not to be seen from here")
 
 
 def refuse_own_run(environ: Mapping[str, str], run: Run, command: str) -> None:
@@ -67,9 +73,14 @@ def refuse_own_backlog(environ: Mapping[str, str], workspace: str) -> None:
 
 
 def goes_on_unseen(environ: Mapping[str, str], workspace: str) -> bool:
-    """True if a run goes on over the tasks of a directory whose process looks dead. It does so from
-    another PID namespace, into which an agent can put whoever shall not be known for its own."""
-    lock = os.path.join(project_dir(state_root(environ), workspace), LOCK)
+    """True if a run goes on over the tasks of a directory whose process looks dead."""
+    return _is_unseen(project_dir(state_root(environ), workspace))
+
+
+def _is_unseen(project: str) -> bool:
+    """True if a run goes on there whose process looks dead. It does so from another PID namespace,
+    into which an agent can put whoever shall not be known for its own."""
+    lock = os.path.join(project, LOCK)
     owner = read_owner(lock)
     return owner is not None and not owner.is_alive() and is_held(lock)
 

@@ -37,7 +37,8 @@ def asked(scope: Scope) -> Iterator[AskedQuestion]:
     """The open questions below the root: of tasks, and of last runs that have none."""
     for place in scope.places():
         runs = runs_of(place.project)
-        tasks = TaskFile(place.workspace).read().backlog.tasks
+        elsewhere = scope.outside(place.workspace)
+        tasks = () if elsewhere else TaskFile(place.workspace).read().backlog.tasks
         open_ones = list(filter(is_asking, tasks))
         by = next((run.id for run in runs if _has_tasks(run)), "") if open_ones else ""
         for task in open_ones:
@@ -74,8 +75,9 @@ def questions(scope: Scope, wish: tools.QuestionsInput) -> ToolAnswer:
         )
         for each in found[:_MOST_QUESTIONS]
     ]
-    after = "`answer` each, or ask the person you work for."
-    after = after if told else "`wait` for a run that goes on, or `status`."
+    after = "`wait` for a run that goes on, or `status`."
+    if told:
+        after = "`answer` each, or ask the person you work for."
     data = {"questions": told, "more": len(found) - len(told), "next": after}
     lines = [f"{each.task or each.run}: {cut(each.text)}" for each in found[:_MOST_QUESTIONS]]
     lines += [f"and {data['more']} more"] if data["more"] else []

@@ -33,7 +33,8 @@ class Notification:
 
 @value
 class Wrong:
-    """A message that is none, and what to say to it. `id` is None where it cannot be read."""
+    """A line that is no message, and the error that answers it. `id` is None where it cannot be
+    read."""
 
     id: RequestId | None
     code: int

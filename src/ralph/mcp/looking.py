@@ -83,7 +83,7 @@ class RunWait:
             return None
         self._told_at = now
         report = report_of(self._run, time.time(), actions=False, accounts=self._account)
-        return News(now - self._began, self._seconds, doing_words(report))
+        return News(now - self._began, self._seconds, _doing(report))
 
     def hurry(self) -> None:
         self._seconds = 0.0
@@ -99,14 +99,20 @@ def _waited(run: Run, why: str) -> ToolAnswer:
     report = _report_of(run)
     data = {"returned": why, **_reported(report), "next": next_step(report)}
     words = {
-        "ended": f"Run {run.id} does not run any more: {doing_words(report)}.",
+        "ended": f"Run {run.id} does not run any more: {_doing(report)}.",
         "question": f"Run {run.id} asks something ({counted(len(report.asks), 'task')}).",
-        "time": f"Run {run.id} goes on: {doing_words(report)}.",
+        "time": f"Run {run.id} has not ended: {_doing(report)}.",
     }
     lines = [words[why]]
     if report.state.stop is not None and report.state.stop.why:
         lines.append(report.state.stop.why)
     return ToolAnswer("\n".join([*lines, f"Next: {data['next']}"]), data)
+
+
+def _doing(report: Report) -> str:
+    """What a run does, in words that need no state before them."""
+    words = doing_words(report)
+    return f"paused {words}" if report.life is Life.PAUSED else words
 
 
 def _report_of(run: Run) -> Report:

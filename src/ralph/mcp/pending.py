@@ -11,6 +11,7 @@ from ralph.errors import ConfigError
 from ralph.kernel.value import value
 from ralph.processes.child import memory_file, shell_code
 from ralph.text.plain import clean, shorten
+from ralph.text.redact import redact
 
 _LONGEST_TEXT = 2_000  # characters of a text of somebody
 
@@ -87,9 +88,10 @@ class OwnCommand:
                 env=environ,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:  # too long, or a NUL in it
+        except OSError as error:
             self._taken()
-            raise ConfigError(f"this cannot be passed on: {error}", "Shorten the texts.") from error
+            words = f"ralph cannot be started for this: {error.strerror}"
+            raise ConfigError(words, "Try again, with shorter texts.") from error
 
     def look(self) -> ToolAnswer | None:
         code = self._child.poll()
@@ -126,5 +128,6 @@ def known(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(text: str) -> str:
-    """A text of somebody, as much of it as there is room for."""
-    return shorten(clean(text), _LONGEST_TEXT, None, "...")
+    """A text of somebody, as much of it as there is room for. What it had of a key must not be
+    cut."""
+    return shorten(clean(redact(text)), _LONGEST_TEXT, None, "...")

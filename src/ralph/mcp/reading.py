@@ -11,7 +11,7 @@ from ralph.mcp.pending import CommandEnd, News, OwnCommand, PendingAnswer, ToolA
 from ralph.mcp.scope import Scope
 from ralph.web.positions import Cursor, cursor_at, is_position, position_of
 from ralph.web.spool import Place, Row
-from ralph.web.tail import Tail
+from ralph.web.tail import END, Tail
 
 _LONGEST_LOG = 16_000  # characters
 _LONGEST_REPORT = 20_000
@@ -107,8 +107,9 @@ class LogReading:
         return lines, Cursor(journal if is_whole else begin.journal, at)
 
     def _wanted(self, place: Place) -> bool:
-        """Of what the agent said, the place tells where in its stream."""
-        return self._events or not place[1]
+        """Of what the agent said, the place tells where in its stream; what is wrong with the
+        journal stands at its END."""
+        return self._events or place[1] in (0, END)
 
 
 def _line(row: Row) -> str:

@@ -37,13 +37,19 @@ class Scope:
             tail.close()
 
     def within(self, directory: str | None) -> str:
-        """A directory below the root, links followed. ConfigError for any other."""
+        """A directory below the root, links followed. ConfigError for any other, and for one whose
+        tasks and settings are elsewhere."""
         path = os.path.realpath(os.path.join(self.root, directory or "."))
-        if not self.holds(path):
-            raise ConfigError(f"{path} is outside {self.root}", "Name a directory below that.")
+        if outside := self.outside(path):
+            raise ConfigError(f"{outside} is outside {self.root}", "Name a directory below that.")
         if not os.path.isdir(path):
             raise ConfigError(f"there is no directory {path}", "Make it first, or name another.")
         return path
+
+    def outside(self, directory: str) -> str:
+        """What is outside the root: the directory itself, or where its `.ralph` leads to."""
+        found = (directory, os.path.realpath(os.path.join(directory, ".ralph")))
+        return next((path for path in found if not self.holds(path)), "")
 
     def holds(self, path: str) -> bool:
         """True for the root and what lies below it."""

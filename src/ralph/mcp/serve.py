@@ -52,8 +52,8 @@ def serve(root: str | None, client: Client, environ: Mapping[str, str], tell: Te
     serving = _Serving(connection, client, place, environ, tell)
     try:
         serving.serve()
-    except BrokenPipeError:
-        pass  # it has left, and does not read what it was answered
+    except ConnectionError:
+        pass  # it has left, and does not read what it was answered: a pipe, or a socket
     finally:
         serving.close()
     return 0
@@ -142,16 +142,18 @@ class _Serving:
     def _done(self, tool: Tool, call: ToolCall) -> _Found:
         """Do what a tool does, unless an agent of a run may not."""
         try:
-            wish = msgspec.convert(call.arguments, tool.takes)
+            given = {name: said for name, said in call.arguments.items() if said is not None}
+            wish = msgspec.convert(given, tool.takes)
         except msgspec.ValidationError as error:
             takes = ", ".join(tool.takes.__struct_fields__) or "nothing"
             raise ConfigError(f"{error}", f"`{tool.name}` takes: {takes}.") from error
         if self._scope is None:
             self._scope = _scope(self._root, self._environ)
         if tool.deed:
-            from ralph.journal.write_access import refuse_agents
+            from ralph.journal.write_access import refuse_agents, refuse_beside_unseen
 
             refuse_agents(self._environ, tool.deed)
+            refuse_beside_unseen((place.project for place in self._scope.places()), tool.deed)
         module, name = tool.does.split(":")
         found: _Found = getattr(import_module(module), name)(self._scope, wish)
         return found

@@ -76,7 +76,7 @@ def _begun(ended: CommandEnd, how: str = "has begun") -> ToolAnswer:
 
 
 def _word(said: object) -> str:
-    return f"{said:g}" if isinstance(said, float) else str(said)
+    return f"{said:f}" if isinstance(said, float) else str(said)
 
 
 # ------------------------------------------------------------------ requests

@@ -66,8 +66,20 @@ After = Annotated[str, _text("Only those behind this id.", 200)]
 Offset = Annotated[int, Meta(description="Characters to leave out, to read a long one on.", ge=0)]
 
 
+def _texts(said: object) -> list[str]:
+    if isinstance(said, list):
+        return said
+    return [said] if isinstance(said, str) else []
+
+
 class Input(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a tool takes; null is as good as left out."""
+    """What a tool takes; `serve` leaves out what is null."""
+
+    def __post_init__(self) -> None:
+        """ValueError, which msgspec passes on as its own, for what no file or process takes."""
+        for said in msgspec.structs.astuple(self):
+            if any("\0" in text for text in _texts(said)):
+                raise ValueError("a text holds a NUL character")
 
 
 class StartInput(Input):
@@ -159,7 +171,7 @@ class Tool:
     looks: bool = True
     destroys: bool = False
     again: bool = True  # the same once more changes nothing
-    deed: str = ""  # what agents of runs may not do: nothing
+    deed: str = ""  # as a refusal to agents of runs names it; "": they may
 
     def told(self) -> dict[str, Any]:
         """The tool as a client gets it."""

@@ -102,7 +102,7 @@ class Tail:
 
     def _fail(self, words: str) -> None:
         self.problem = safe(words).strip()
-        self.spool.add([Row("bad", self.problem)], (self._told, _END))
+        self.spool.add([Row("bad", self.problem)], (self._told, END))
 
     def _tell(self) -> None:
         for line in self._journal.lines():
@@ -158,7 +158,7 @@ class Tail:
         self.spool.add(rows, place)
 
 
-_END = 10**15 - 1  # behind every byte of a stream
+END = 10**15 - 1  # behind every byte of a stream
 
 
 class _Rows:

@@ -15,6 +15,7 @@ from ralph.kernel.value import replace
 
 KINDS = [*DIALECTS, "some-other-agent"]
 JSON_KINDS = ["acp", "amp", "claude", "codex", "gemini", "opencode", "ralph-agent"]
+JSON_KINDS += ["claude-transcript"]
 
 # Values of any shape whose keys and words are those the dialects know.
 KEYS = """type subtype message content text thinking id name input tool_use_id is_error model error
@@ -139,6 +140,7 @@ SAID: dict[str, list[object]] = {  # by the assistant; acp and gemini say it let
     ],
     "amp": BY_CLAUDE,
     "claude": BY_CLAUDE,
+    "claude-transcript": BY_CLAUDE,
     "codex": [{"type": "item.completed", "item": {"type": "agent_message", "text": DONE}}],
     "gemini": [
         {"type": "message", "role": "assistant", "content": letter, "delta": True}
@@ -247,7 +249,7 @@ def test_an_unknown_kind_prints_plain_text() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_which_dialects_end_with_a_result(kind: str) -> None:
     parser: Parser = parser_for(kind)
-    assert parser.has_result is (kind in JSON_KINDS)
+    assert parser.has_result is (kind in JSON_KINDS and kind != "claude-transcript")
 
 
 @settings(max_examples=examples(100))

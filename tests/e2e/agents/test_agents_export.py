@@ -11,6 +11,9 @@ import pytest
 
 from agents.conftest import IN_CI
 from agents.real_agents import DONE, PATIENCE, World
+from agents.test_agents_loop import DONE as PROMISED
+from agents.test_agents_loop import SESSION, types
+from agents.test_agents_plugin import install
 from kits.export import traces, trajectories
 from kits.export.exported import write_all
 from kits.export.stored import Stored, captures
@@ -63,6 +66,16 @@ def judged(validators: str, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def exported(world: World, place: Path, *which: str) -> tuple[Path, Path]:
+    """A trajectory and a trace by the command."""
+    atif, otlp = place / "run.atif", place / "run.otlp"
+    for path in (atif, otlp):
+        words = ("-m", "ralph", "export", *which, "--format", path.suffix[1:], "-o", str(path))
+        environ = world.environment()
+        subprocess.run((sys.executable, *words), cwd=world.repo, env=environ, check=True)
+    return atif, otlp
+
+
 def assert_accepted(validators: str, atif: Path, otlp: Path) -> None:
     done = judged(validators, "-m", "harbor.utils.trajectory_validator", str(atif))
     assert done.returncode == 0, done.stderr
@@ -75,15 +88,25 @@ def test_a_run_of_a_real_agent(world: World, validators: str, tmp_path: Path) ->
     world.plays(world.shell("echo hello > hello.txt"), {"text": DONE})
     run = world.run("-m", "1")
     assert run.code == 0, run.err
-    files = {kind: tmp_path / f"run.{kind}" for kind in ("atif", "otlp")}
-    for kind, path in files.items():
-        words = ("-m", "ralph", "export", "--format", kind, "-o", str(path))
-        environ = world.environment()
-        subprocess.run((sys.executable, *words), cwd=world.repo, env=environ, check=True)
-    assert_accepted(validators, *files.values())
-    found = trajectories.trajectory(files["atif"].read_text())
+    files = exported(world, tmp_path)
+    assert_accepted(validators, *files)
+    found = trajectories.trajectory(files[0].read_text())
     calls = [call for step in found.of("agent") for call in step.tool_calls or ()]
     assert ["echo hello > hello.txt" in json.dumps(call.arguments) for call in calls] == [True]
+    assert trajectories.sums(found)[0] > 0
+
+
+@pytest.mark.parametrize("kind", ["claude"])
+def test_a_loop_in_a_real_session(world: World, validators: str, tmp_path: Path) -> None:
+    install(world)
+    world.plays({"text": "Well."}, world.shell("echo hello > hello.txt"), PROMISED)
+    types(world, "/ralph:ralph-loop Write hello.txt")
+    files = exported(world, tmp_path, SESSION[:8])
+    assert_accepted(validators, *files)
+    found = trajectories.trajectory(files[0].read_text())
+    assert [step.message for step in found.of("agent")] == ["Well.", "", PROMISED["text"]]
+    assert found.extra
+    assert (found.extra["reason"], found.extra["gaps"]) == ("completed", [])
     assert trajectories.sums(found)[0] > 0
 
 

@@ -222,6 +222,10 @@ def test_a_directory_without_runs_and_a_run_without_a_journal(
     assert_clear(done, 1, "was changed after it was written")
     journal.unlink()
     assert_clear(here("export"), 2, "has no journal")
+    journal.mkdir()
+    (workspace / "kept.json").write_text("kept")
+    assert_clear(here("export", "-o", "kept.json"), 2, "Is a directory")
+    assert (workspace / "kept.json").read_text() == "kept"
 
 
 # ------------------------------------------------------------------ collectors

@@ -80,6 +80,25 @@ def test_no_way_of_calling_leads_out_of_the_run(project: Project, way: str) -> N
     assert 0 not in codes(said)
 
 
+def test_in_a_namespace_of_its_own_an_agent_leaves_no_note_and_steers_by_no_server(
+    project: Project,
+) -> None:
+    if not overlay_is_usable():
+        pytest.skip("this machine allows no namespaces")
+    project.tasks(A, B)
+    said, asked = project.path.parent / "said", project.path.parent / "asked"
+    call = {"name": "answer", "arguments": {"text": "Yes."}}
+    asked.write_text(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    )
+    note = program(project.path.parent / "note.sh", f"exec {OWN} note Hello >> {said} 2>&1")
+    serve = program(project.path.parent / "mcp.sh", f"exec {OWN} mcp < {asked} >> {said} 2>&1")
+    ways = "; ".join(f"{CLEARED} unshare -Urpf --mount-proc {each}" for each in (note, serve))
+    assert_clear(project.run(f"{ways}; touch $id; {COMPLETE}", "--task", "A"), 0)
+    assert "an agent may not leave a note for a run" in said.read_text()
+    assert "an agent may not answer a question" in said.read_text()
+
+
 def test_whoever_ends_his_keeper_is_still_of_the_run(project: Project) -> None:
     """Its orphans come to Ralph, which ends them; until then they are its run's."""
     project.quick()

@@ -1,4 +1,4 @@
-"""A stored run in every format, read strictly."""
+"""A stored run, or another source, in every format, read strictly."""
 
 import json
 from pathlib import Path
@@ -9,31 +9,35 @@ from kits.export import traces, trajectories
 from kits.export.stored import Stored
 from ralph.export.atif import write_atif
 from ralph.export.otlp import spans_of
-from ralph.export.reading import Journal
+from ralph.export.reading import Journal, Source
 from ralph.export.sending import write_trace
 from ralph.export.whole import write_whole
 
 
-def atif(stored: Stored) -> trajectories.Trajectory:
+def atif(stored: Stored | Source) -> trajectories.Trajectory:
     told: list[str] = []
-    write_atif(Journal(stored.run), told.append)
+    write_atif(_source(stored), told.append)
     return trajectories.trajectory("".join(told))
 
 
-def otlp(stored: Stored, *, content: bool = False) -> list[traces.Span]:
+def otlp(stored: Stored | Source, *, content: bool = False) -> list[traces.Span]:
     told: list[str] = []
-    write_trace(spans_of(Journal(stored.run), content=content), {}, told.append)
+    write_trace(spans_of(_source(stored), content=content), {}, told.append)
     spans = traces.request("".join(told)).spans
     traces.tree(spans)
     return spans
 
 
-def whole(stored: Stored) -> dict[str, object]:
+def whole(stored: Stored | Source) -> dict[str, object]:
     told: list[str] = []
-    write_whole(Journal(stored.run), told.append)
+    write_whole(_source(stored), told.append)
     found = json.loads("".join(told))
     assert isinstance(found, dict)
     return found
+
+
+def _source(stored: Stored | Source) -> Source:
+    return Journal(stored.run) if isinstance(stored, Stored) else stored
 
 
 def assert_sums(stored: Stored) -> None:

@@ -8,7 +8,7 @@ Who answers `end_turn` without a token may have told an error as its own words.
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -140,7 +140,7 @@ class AcpParser(NdjsonParser[Line]):
         identity = as_text(field(update, "toolCallId"))
         if identity in self._over:
             return
-        call = self._calls.setdefault(identity, _Call(identity))
+        call = self._calls.setdefault(identity, _Call(identity, self.arguments))
         call.see(update)
         if call.is_known:
             yield from self._begun(call)
@@ -276,8 +276,9 @@ class _Saying:
 class _Call:
     """A tool call, as far as it was told. What it does is often told later than that it is."""
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: str, arguments: Callable[[object], str]) -> None:
         self.identity = identity
+        self._arguments = arguments
         self.status = self.refusal = ""
         self.has_begun = self.has_failed = self.is_others = False
         self.terminals: set[str] = set()
@@ -328,9 +329,8 @@ class _Call:
         name = self._name or self._kind or "tool"
         is_plain = self._title.lower() in ("", name.lower(), self._kind, "terminal")
         summary = telling(self._input) if is_plain else ""
-        yield events.ToolStart(
-            self.identity, name, summary or one_line(self._title), subagent=self.is_others
-        )
+        summary, given = summary or one_line(self._title), self._arguments(self._input)
+        yield events.ToolStart(self.identity, name, summary, self.is_others, given)
 
     def end(self, screens: dict[str, str]) -> events.ToolEnd:
         shown = "".join(screens.pop(terminal, "") for terminal in sorted(self.terminals))

@@ -15,6 +15,7 @@ DIALECTS: Mapping[str, tuple[str, str]] = {  # module and class
     "acp": ("acp", "AcpParser"),
     "amp": ("claude", "AmpParser"),
     "claude": ("claude", "ClaudeParser"),
+    "claude-transcript": ("claude_transcript", "ClaudeTranscriptParser"),
     "codex": ("codex", "CodexParser"),
     "gemini": ("gemini", "GeminiParser"),
     "opencode": ("opencode", "OpencodeParser"),

@@ -4,16 +4,20 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 
 import click
 
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, option, the_run
+from ralph.cli.runs.sessions import session_meant
 from ralph.errors import StateError, failing
-from ralph.export.reading import Journal
+from ralph.export.reading import Journal, Source
+from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import replacing, state_root
 from ralph.journal.runs import Run, find_run
+from ralph.loops.session.state import aged
 from ralph.runner.showing.recaps import beside_of
 from ralph.text.words import counted
 
@@ -38,14 +42,16 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
     """Give a run to other tools.
 
     atif is a trajectory (ATIF 1.7) as Harbor reads it, otlp a trace of OpenTelemetry with GenAI
-    spans, json all facts and events. Sums of tokens and dollars are those of the run's ledger.
+    spans, json all facts and events. Sums of tokens and dollars are those of the run's ledger; a
+    loop in a session has none, and its tokens are those that its transcript tells.
 
     Without -o it goes to stdout; a trace goes to OTEL_EXPORTER_OTLP_ENDPOINT, if that is set. A
     trace has names, times, numbers and verdicts; --content, or
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, adds prompts, answers and what tools
     were given and gave. Secrets are redacted.
 
-    Without RUN: the run that is going on in this directory, else its last one.
+    Without RUN: the run that is going on in this directory, else its last one; where none was
+    started, the last loop in a session.
 
     Examples:
       ralph export -o run.json                    the last run here, as a trajectory
@@ -53,49 +59,60 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
       OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ralph export --format otlp
       ralph export --format json | jq '.entries[].fact.type'
 
-    RUN is a run's id or any part of it that only one run has, a worker's too.
+    RUN is a run's id or any part of it that only one run has, a worker's too, or the id of a
+    session with a loop, any part of it that only one has, or the path of its .loop file.
     Exit codes: 0; 1 the journal was changed, or a collector rejected spans;
-    2 no such run, or it cannot be written or sent.
+    2 no such run, or it cannot be read, written or sent.
     """
     chosen = kind or ("otlp" if (output or "").endswith((".otlp", ".otlp.json")) else "atif")
     if content and chosen != "otlp":
         raise click.UsageError(f"--content is for --format otlp: {chosen} has it all.")
-    found = find_run(state_root(os.environ), current_directory(), run, "export", workers=True)
-    _refuse_empty(found)
-    beside_of(found, os.environ)  # the secrets in its settings are known from here on
-    journal = Journal(found)
+    source = _meant(run)
     words = content or os.environ.get(_CONTENT, "").strip().lower() == "true"
-    if chosen == "otlp" and output is None and (rejected := _sent(journal, words)) is not None:
-        return _INCOMPLETE if rejected or _is_broken(journal) else 0
-    _written(lambda write: _write(chosen, journal, write, content=words), output)
-    return _INCOMPLETE if _is_broken(journal) else 0
+    if chosen == "otlp" and output is None and (rejected := _sent(source, words)) is not None:
+        return _INCOMPLETE if rejected or _is_broken(source) else 0
+    _written(lambda write: _write(chosen, source, write, content=words), output)
+    return _INCOMPLETE if _is_broken(source) else 0
 
 
-def _write(kind: str, journal: Journal, write: Write, *, content: bool) -> None:
+def _meant(part: str | None) -> Source:
+    """The run that is meant, or the loop in a session."""
+    if (loop := session_meant(part)) is not None:
+        from ralph.loops.exported import SessionSource
+
+        return SessionSource(aged(loop, time.time()))
+    found = find_run(state_root(os.environ), current_directory(), part, "export", workers=True)
+    _refuse_unreadable(found)
+    beside_of(found, os.environ)  # the secrets in its settings are known from here on
+    return Journal(found)
+
+
+def _write(kind: str, source: Source, write: Write, *, content: bool) -> None:
     if kind == "otlp":
         from ralph.export.otlp import spans_of
         from ralph.export.sending import write_trace
 
-        write_trace(spans_of(journal, content=content), os.environ, write)
+        write_trace(spans_of(source, content=content), os.environ, write)
     elif kind == "json":
         from ralph.export.whole import write_whole
 
-        write_whole(journal, write)
+        write_whole(source, write)
     else:
         from ralph.export.atif import write_atif
 
-        write_atif(journal, write)
+        write_atif(source, write)
 
 
-def _refuse_empty(run: Run) -> None:
-    """Refuse a run that has left nothing to tell."""
+def _refuse_unreadable(run: Run) -> None:
+    """Refuse a run of which nothing can be told, before a file is replaced by that."""
+    remedy = "Others: ralph status --all"
     try:
-        os.lstat(run.journal)
+        open_regular(run.journal).close()
     except FileNotFoundError as error:
         message = f"run {run.id} has no journal: it has not begun, or ended before"
-        raise StateError(message, "Others: ralph status --all") from error
-    except OSError:
-        pass  # whoever reads it will say why that cannot be
+        raise StateError(message, remedy) from error
+    except OSError as error:
+        raise StateError(f"cannot read {run.journal}: {error.strerror}", remedy) from error
 
 
 def _written(tell: Callable[[Write], None], output: str | None) -> None:
@@ -115,7 +132,7 @@ def _written(tell: Callable[[Write], None], output: str | None) -> None:
     click.echo(f"{output}{size}")
 
 
-def _sent(journal: Journal, content: bool) -> int | None:
+def _sent(source: Source, content: bool) -> int | None:
     """Send the trace to the collector that the environment names; how many spans that rejected.
     None if it names none."""
     from ralph.export.otlp import spans_of
@@ -124,7 +141,7 @@ def _sent(journal: Journal, content: bool) -> int | None:
     collector = collector_of(os.environ)
     if collector is None:
         return None
-    sent = send(spans_of(journal, content=content), collector, os.environ)
+    sent = send(spans_of(source, content=content), collector, os.environ)
     how_many = f"{counted(sent.spans, 'span')} in {counted(sent.requests, 'request')}"
     click.echo(f"{how_many} to {collector.shown}")
     if sent.rejected or sent.said:
@@ -135,9 +152,9 @@ def _sent(journal: Journal, content: bool) -> int | None:
     return sent.rejected
 
 
-def _is_broken(journal: Journal) -> bool:
+def _is_broken(source: Source) -> bool:
     """True if a journal could not be read to its end; that is said."""
-    problems = [each.problem for each in (journal, *journal.workers) if each.problem]
+    problems = [each.problem for each in (source, *source.workers) if each.problem]
     for problem in problems:
         click.echo(f"[ralph] {problem}", err=True)
     return bool(problems)

@@ -9,14 +9,13 @@ import click
 
 from ralph.cli.base import command
 from ralph.cli.params import current_directory, in_directory, looks, option, print_lines, the_run
+from ralph.cli.runs.sessions import session_meant
 from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import state_root
 from ralph.journal.runs import CopiedRun, Run, find_run
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Reason
 from ralph.loops.session.judged import judged_again as stops_judged_again
-from ralph.loops.session.state import SessionLoop
-from ralph.loops.session.store import Unreadable, load, loop_in
 from ralph.runner.again.judged import Retold, judged_again
 from ralph.runner.again.words import Tally
 from ralph.ui.live.activity import tag_of
@@ -55,7 +54,8 @@ def replay(
     Its streams are read by today's parsers, its facts judged by today's rules, with the settings
     that were in force. No agent is started, and nothing is changed.
 
-    Without RUN: the run that is going on in this directory, else its last one.
+    Without RUN: the run that is going on in this directory, else its last one; where none was
+    started, the last loop in a session.
 
     Examples:
       ralph replay                    this directory's last run
@@ -64,7 +64,7 @@ def replay(
       ralph replay --json | jq '.differences[].now.rule'
 
     RUN is a run's id or any part of it that only one run has, the path of its
-    directory, or the id of a session with a loop.
+    directory, or the id of a session with a loop, or a part of that.
     Exit codes: 0 no difference, 1 a verdict differs or a stream is read
     otherwise, 2 no such run or its journal was changed, 130 after Ctrl+C.
     """
@@ -85,7 +85,7 @@ def _judged(
     part: str | None, speed: float | None, looks: dict[str, bool | None]
 ) -> tuple[str, Tally]:
     """What came of it, and whose it is; with a speed it is told on the way."""
-    tally, loop = Tally(), _session(part)
+    tally, loop = Tally(), session_meant(part)
     if loop is not None:
         if speed is not None:
             raise ConfigError(
@@ -133,13 +133,3 @@ def _found(part: str | None) -> Run:
 
 def _copied(place: str) -> CopiedRun:
     return CopiedRun(os.path.basename(place), os.path.dirname(place), place=place)
-
-
-def _session(part: str | None) -> SessionLoop | None:
-    """The loop of the session with that id, or in that file; None if it is a run that is meant."""
-    try:
-        if part is not None and part.endswith(".loop") and os.path.isfile(part):
-            return loop_in(part)
-        return load(part, os.environ) if part and os.sep not in part else None
-    except (Unreadable, OSError) as error:
-        raise StateError(f"the loop of session {part} cannot be read: {error}") from error

@@ -15,7 +15,7 @@ from ralph.errors import ConfigError
 from ralph.files.state_dir import state_root
 from ralph.journal.life import Life, life_of
 from ralph.journal.runs import Run, account_of, find_run, look_again
-from ralph.journal.write_access import refuse_own_run, refuse_unseen
+from ralph.journal.write_access import refuse_beside_unseen, refuse_own_run, refuse_unseen
 from ralph.kernel.verdict import Reason
 from ralph.kernel.world import PAUSE, STOP, STOP_NOW, Origin, Signals
 from ralph.runner import steering
@@ -116,6 +116,7 @@ def note(words: tuple[str, ...], *, file: str | None, task: str | None, in_json:
     refuse_agents(os.environ, "leave a note for a run", "")
     part, text = _parted(words, file)
     run = _noted(part, text, words)
+    refuse_beside_unseen((run.project,), "leave a note for a run")
     told = steering.note(run, text, Origin.CLI, task or "")
     asked = {"run": run.id, "asked": "note", "task": task, "live": run.live, "words": told}
     click.echo(json.dumps(asked) if in_json else told)
