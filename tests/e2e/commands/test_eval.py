@@ -172,7 +172,10 @@ def test_what_cannot_be_used_is_refused_before_anything_begins(
             done = here("eval", named)
         assert (done.code, said in done.err) == (2, True), done.err
     assert not [*state.glob("evals/*")]
-    assert here("eval", named, "--dry-run").code == 0
+    planned = here("eval", named, "--dry-run", "--task", "answer", "--parallel", "64")
+    assert (planned.code, "1 at a time" in planned.err, "at most 30m of" in planned.err) == (
+        (0, True, True)
+    ), planned.err
     assert not [*state.glob("evals/*")]
 
 

@@ -140,11 +140,13 @@ def _plan_words(suite: "Suite", terms: "Terms") -> str:
     file = suite.file
     tasks, agents = counted(len(file.tasks), "task"), counted(len(file.agents), "agent")
     count = len(file.tasks) * len(file.agents) * file.repeats
+    at_once = min(terms.at_once, count)
     product = " x ".join([tasks, agents, *([str(file.repeats)] if file.repeats > 1 else [])])
-    words = f"{suite.name}: {counted(count, 'trial')} ({product}), {terms.at_once} at a time"
+    words = f"{suite.name}: {counted(count, 'trial')} ({product}), {at_once} at a time"
     costs = [] if file.max_cost is None else [count * file.max_cost]
     costs += [] if terms.dollars is None else [terms.dollars]
-    longest = count * file.timeout * file.iterations / terms.at_once
+    trial = max((t.timeout or file.timeout) * (t.iterations or file.iterations) for t in file.tasks)
+    longest = -(-count // at_once) * trial
     most = f"at most {money(min(costs))}" if costs else "no limit of money"
     return f"{words}; {most}, and at most {lasting(longest)} of turns"
 
