@@ -220,7 +220,7 @@ def test_an_agent_that_dies_is_gone_also_where_a_child_holds_its_output(tmp_path
     script = f"{STARTS}; sleep 600 <&- & echo $! >pid; exit 7"
     process = start(tmp_path, script)
     try:
-        assert process.wait(timeout=60) == 7
+        assert process.wait(timeout=20) == 7
     finally:
         process.kill()
         with suppress(ProcessLookupError):

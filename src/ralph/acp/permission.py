@@ -101,17 +101,16 @@ class _Asked:
         own = (field(one, "command") for one in self._told)
         for told in (*named, *own):
             if isinstance(told, list) and told and all(isinstance(word, str) for word in told):
-                return shlex.join(told)
+                return " ".join([shlex.join(told), *self._arguments()])
             if isinstance(told, str) and told.strip():
                 return " ".join([told, *self._arguments()])
         title = self.title.strip() if self.kind == _RUNS else ""
         return "" if title.endswith(_SHORTENED) else title
 
-    def _arguments(self) -> Iterator[str]:
+    def _arguments(self) -> list[str]:
         """The words after the command, where they are told by themselves, quoted for a shell."""
-        for place in (self._input, *self._told):
-            for word in as_list(field(place, "args")):
-                yield shlex.quote(str(word))
+        told = (as_list(field(place, "args")) for place in (self._input, *self._told))
+        return [shlex.quote(str(word)) for word in next(filter(None, told), [])]
 
     def _paths(self) -> Iterator[str]:
         """The files that it names, in whatever place."""
