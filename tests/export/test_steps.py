@@ -73,6 +73,20 @@ def test_a_call_that_nobody_answers_and_answers_without_a_call() -> None:
     assert steps[1]["observation"]["results"][0]["extra"] == {"tool_call_id": "z"}
 
 
+def test_a_step_waits_for_the_answer_of_its_call_until_the_end() -> None:
+    starts = ToolStart("a", "Bash"), ToolStart("b", "Read")
+    steps = told(*starts, ToolEnd("b", "1"), Text("On."))
+    assert messages(steps) == [("agent", ""), ("agent", "On.")]
+    assert [call.get("extra") for call in steps[0]["tool_calls"]] == [{"answered": False}, None]
+
+
+def test_what_was_refused_is_a_step_of_ours_and_what_was_allowed_is_none() -> None:
+    refused = events.Permission("rm -rf /", False, "guard: refused (file-system): it deletes /\nNo")
+    steps = told(Text("I tidy up."), events.Permission("ls", True), refused)
+    words = "Refused: rm -rf / (file-system): it deletes /"
+    assert messages(steps) == [("agent", "I tidy up."), ("system", words)]
+
+
 def test_the_echo_of_the_prompt_is_told_once() -> None:
     echo, other = Text("Do it\n", Speaker.PROMPT), Text("More", Speaker.PROMPT)
     steps = told(echo, other, Text("Go on", Speaker.HOOK), prompt="Do it")
