@@ -118,7 +118,7 @@ def _parsed(raw: bytes, named: str) -> SuiteFile:
     try:
         document = tomllib.loads(decoded(raw, named).replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{named}: {error}", f"Fix {named}: it is no TOML.") from None
+        raise ConfigError(f"{named}: {error}", f"Fix {named}: it is not TOML.") from None
     except RecursionError:
         raise ConfigError(f"{named}: is nested too deeply.", f"Fix {named}.") from None
     document = in_seconds(_tidied(document), SuiteFile)
@@ -162,12 +162,13 @@ def _objections(suite: Suite) -> Iterator[str]:
     ):
         for name, count in Counter(names).items():
             if count > 1:
-                yield f"{what}: {name!r} stands there {count} times; give each another name."
+                yield f"{what}: {count} of them are named {name!r}; give each a name of its own."
             if len(name) > _LONGEST_NAME or not name.isprintable():
-                yield f"{what}: a name is one line of {_LONGEST_NAME} characters at most."
+                shown = f"{name[:_LONGEST_NAME]!r}"
+                yield f"{what}: {shown}: a name is one line of up to {_LONGEST_NAME} characters."
     count = len(file.tasks) * len(file.agents) * file.repeats
     if count > _MOST_TRIALS:
-        yield f"repeats: {count:,} trials would be made; {_MOST_TRIALS:,} are the most."
+        yield f"repeats: that makes {count:,} trials; at most {_MOST_TRIALS:,} are allowed."
     for number, task in enumerate(file.tasks):
         yield from (f"tasks[{number}].{words}" for words in _of_task(suite, task))
     yield from _of_settings("settings", file.settings)
@@ -185,9 +186,9 @@ def _of_task(suite: Suite, task: SuiteTask) -> Iterator[str]:
         for path in files:
             steps = path.split("/")
             if path.startswith("/") or not {"", ".", ".."}.isdisjoint(steps) or "\0" in path:
-                yield f"{key}: {path!r} is no path within a checkout."
+                yield f"{key}: {path!r} is not a path within the checkout."
             elif steps[0] in (".git", ".ralph"):
-                yield f"{key}: {path!r} is git's, or Ralph's own."
+                yield f"{key}: {path!r} belongs to git or to Ralph."
 
 
 def _of_settings(place: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -197,7 +198,7 @@ def _of_settings(place: str, settings: Mapping[str, Any]) -> Iterator[str]:
             yield f"{place}.{dotted(one.path)}: {one.words}"
     for key in OURS:
         if key in settings:
-            yield f"{place}.{key}: an evaluation sets it itself: leave it out."
+            yield f"{place}.{key}: an evaluation sets it itself; leave it out."
 
 
 def _with_command(suite: Suite, agent: SuiteAgent) -> SuiteAgent:
