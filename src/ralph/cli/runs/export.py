@@ -59,8 +59,8 @@ def export(run: str | None, *, kind: str | None, output: str | None, content: bo
       OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ralph export --format otlp
       ralph export --format json | jq '.entries[].fact.type'
 
-    RUN is a run's id or any part of it that only one run has, a worker's too, or the id of a
-    session with a loop, any part of it that only one has, or the path of its .loop file.
+    RUN is a run's id or any part of it that only one run has, a worker's too,
+    or the id of a session with a loop, or a part of that, or its .loop file.
     Exit codes: 0; 1 the journal was changed, or a collector rejected spans;
     2 no such run, or it cannot be read, written or sent.
     """
