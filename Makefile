@@ -81,7 +81,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(TESTS) -q -n auto $(addprefix tests/,acp text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp/test_protocol.py own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
+	@$(TESTS) -q -n auto $(addprefix tests/,acp text kernel guard review files agents journal gates hosts ui loops hooks doctor web/test_security.py mcp own_agent forge export runner fleet/test_lease.py fleet/test_following.py evaluation)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include="$$(printf '*/ralph/%s,' $(PURE))"
 
