@@ -1,6 +1,7 @@
 """ADR 46: what is likely left of a backlog, and a task that leaves its interval."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,11 @@ def test_earlier_tasks_tell_what_the_others_will_take(project: Project) -> None:
     (line,) = [line for line in second.err.splitlines() if "Forecast" in line]
     assert line.startswith("[ralph] Forecast: 5 to 7 iterations (about 6), ")
     assert line.endswith("the limit of 2 tasks will likely not hold (by 6 earlier tasks).")
-    assert "Anomaly (forecast) in L-1, iteration 3: the task has taken 3 iterations, " in second.err
+    # Its time may be what is out of the ordinary first, on a machine that is busy.
+    anomaly = (
+        r"in L-1, iteration (3: the task has taken 3 iterations|\d: the task has taken [\d.]+s), "
+    )
+    assert re.search(rf"Anomaly \(forecast\) {anomaly}more than", second.err)
     assert second.err.count("Anomaly (forecast) in L-1") == 1
     found = [entry for entry in project.lines("progress") if entry.get("kind") == "forecast"]
     assert [(entry["type"], entry["taskId"]) for entry in found] == [("anomaly", "L-1")]
